@@ -489,7 +489,8 @@ class Refusal:
         name of the node without the right."""
     @property
     def reason(self) -> str:
-        """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``, ``no_guarantee``,
+        """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``,
+        ``host_buffer``, ``no_guarantee``,
         ``no_answer``, ``size_above_source``, ``opposite``,
         ``unscalable``, ``rights``, ``unencrypted``, ``no_proxy`` or ``other``."""
     @property
@@ -594,6 +595,13 @@ class Quote:
     @property
     def refusal(self) -> Refusal | None:
         """The refusal that a subscription would receive; ``None`` if nothing prevents it."""
+    @property
+    def opposite_grant(self) -> Grant | None:
+        """The contract of the stream of ``with_tag`` that would be granted together with this one;
+        ``None`` without such a stream, or if it would be best effort."""
+    @property
+    def opposite_refusal(self) -> Refusal | None:
+        """The refusal of the stream of ``with_tag``; ``None`` if nothing prevents it."""
     @property
     def estimate_ms(self) -> float | None:
         """The delay that the period of the samples suggests, in milliseconds: one period on each hop. It is an

@@ -306,10 +306,16 @@ class Node(_native.Node):
         within_ms: float | None = None,
         loss: _Pair | None = None,
         proxy: _Proxy | None = None,
+        retransmit: _Retransmit | None = None,
+        encrypted: bool = False,
+        priority: int | None = None,
+        idle_s: float | None = None,
+        with_tag: str | None = None,
     ) -> list[Quote]:
         """Runs the admission tests for a subscription without reserving anything.
 
-        Returns one answer for each known publisher.
+        Returns one answer for each known publisher. The parameters are those of :meth:`subscriber`. With
+        ``with_tag``, an answer is granted if both streams would be.
 
         >>> [answer.granted for answer in node.quotes("robot/camera", max_hz=10, within_ms=200)]
         """
@@ -323,6 +329,11 @@ class Node(_native.Node):
             "within_ms": within_ms,
             "loss": loss,
             "proxy": proxy,
+            "retransmit": retransmit,
+            "encrypted": encrypted,
+            "priority": priority,
+            "idle_s": idle_s,
+            "with_tag": with_tag,
         }
         return self.quotes_native(pattern, asked)
 

@@ -128,6 +128,13 @@ def test_a_quote_reserves_nothing(thin: Thin) -> None:
     assert not no.granted and no.refusal is not None and no.refusal.reason in ("delay", "deadlines")
     offered = operator.quotes("pose", **{"within_ms": 1, **no.refusal.offer})[0]
     assert offered.granted, offered.refusal
+    untied = operator.quotes("pose", within_ms=100, with_tag="cmd")[0]
+    assert untied.refusal is not None and untied.refusal.reason == "opposite" and not untied.granted
+    _cmd = operator.publisher("cmd", hz=10, bytes_max=100)
+    _steering = robot.subscriber("cmd", within_ms=100)
+    wait_until("both halves fit", lambda: operator.quotes("pose", within_ms=100, with_tag="cmd")[0].granted)
+    both = operator.quotes("pose", within_ms=100, with_tag="cmd", idle_s=None)[0]
+    assert both.opposite_refusal is None and both.opposite_grant is not None and both.opposite_grant.bound_ms <= 100
 
 
 def test_a_larger_capacity_grants_a_refused_request(thin: Thin) -> None:

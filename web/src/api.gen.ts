@@ -175,6 +175,11 @@ reservations: Array<Reservation>,
  */
 processor: Processor | null, 
 /**
+ * Queue space of the node for contracts, on all its links and for its subscribers together; null for an earlier
+ * version. `greatest_bytes` includes payloads that its subscribers had not read.
+ */
+buffer: QueueBuffer | null, 
+/**
  * Samples that arrived without any recipient.
  */
 dropped: Drops, 
@@ -295,7 +300,7 @@ loss: number | null, streams: Array<Stream>, closed: Closed, classes: Array<Clas
 /**
  * Null for a link without a capacity or a neighbour.
  */
-buffer: LinkBuffer | null, };
+buffer: QueueBuffer | null, };
 
 export type Neighbour = { id: string, 
 /**
@@ -420,7 +425,7 @@ repeated_bytes: number,
  */
 given_up: number, };
 
-export type LinkBuffer = { 
+export type QueueBuffer = { 
 /**
  * Most bytes that all contracts together can have queued.
  */

@@ -11,6 +11,7 @@
 //! | VDS, DWCS, equal coinciding windows | the services owed fit into a period | windows |
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
 //! | none | every demand is refused | none |
+//! | delivery | buffers alone | – |
 //!
 //! A class of a link with a real-time service curve is a link of its own, of the curve's long-term
 //! rate ([`LinkParameters::latency`] contains what the curve and the whole link add).
@@ -70,7 +71,12 @@ pub struct Admission {
     cpu_elsewhere: u64,
     /// The queue space reserved by other links with the same buffer, in bytes.
     buffer_elsewhere: u64,
+    /// The queue space reserved by other links of the node, in bytes.
+    host_buffer_elsewhere: u64,
 }
+
+/// The time in which a sample passes to the subscribers of its last node.
+const DELIVERED_WITHIN: Duration = Duration::from_millis(1);
 
 impl Admission {
     /// The maximum number of streams on a link.
@@ -91,6 +97,7 @@ impl Admission {
             windows: Windows::default(),
             cpu_elsewhere: 0,
             buffer_elsewhere: 0,
+            host_buffer_elsewhere: 0,
         }
     }
 
@@ -102,6 +109,11 @@ impl Admission {
     /// Sets the queue space reserved by other links with the same buffer, in bytes.
     pub const fn set_buffer_elsewhere(&mut self, bytes: u64) {
         self.buffer_elsewhere = bytes;
+    }
+
+    /// Sets the queue space reserved by other links of the node, in bytes.
+    pub const fn set_host_buffer_elsewhere(&mut self, bytes: u64) {
+        self.host_buffer_elsewhere = bytes;
     }
 
     /// Returns the parameters of the link.
@@ -247,14 +259,18 @@ impl Admission {
     /// Returns true if the buffer suffices for a tentative reservation that is relaxed: with a longer deadline, more
     /// bytes may wait.
     fn has_buffer(&self, trunk: Trunk, holder: Holder, relaxed: &StreamDemand) -> bool {
-        let Some(buffer) = self.spec.buffer else { return true };
+        let (own, host) = (self.spec.buffer.map(|it| it.bytes), self.spec.host_buffer);
+        if own.is_none() && host.is_none() {
+            return true;
+        }
         let mut tentative =
             self.trunks.get(&trunk).into_iter().flat_map(|held| held.demands(false));
         let before = tentative.find(|(other, _)| *other == holder);
         let bytes = |demand: &StreamDemand| self.amounts(demand).buffer;
         let before = before.map_or(0, |(_, demand)| bytes(&demand));
-        let held = self.ledger.held.buffer.saturating_add(self.buffer_elsewhere);
-        held.saturating_sub(before).saturating_add(bytes(relaxed)) <= buffer.bytes
+        let held = self.ledger.held.buffer.saturating_sub(before).saturating_add(bytes(relaxed));
+        own.is_none_or(|most| held.saturating_add(self.buffer_elsewhere) <= most)
+            && host.is_none_or(|most| held.saturating_add(self.host_buffer_elsewhere) <= most)
     }
 
     /// Cancels a tentative reservation. An installed one of the holder remains.
@@ -282,6 +298,7 @@ impl Admission {
         let mut after = Self::new(spec);
         after.cpu_elsewhere = self.cpu_elsewhere;
         after.buffer_elsewhere = self.buffer_elsewhere;
+        after.host_buffer_elsewhere = self.host_buffer_elsewhere;
         let mut lost = Vec::new();
         for lasting in [true, false] {
             for (trunk, held) in &self.trunks {
@@ -328,6 +345,9 @@ impl Admission {
             // A service curve begins again whenever the stream has nothing to send. So a burst of several samples
             // would be served again and again.
             return demand.with_source(demand.source().peak());
+        }
+        if self.spec.rule == AdmissionTest::Delivery {
+            return demand.with_deadline(DELIVERED_WITHIN).unwrap_or(*demand);
         }
         if self.spec.timed {
             return *demand;
@@ -397,6 +417,7 @@ impl Admission {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
             | AdmissionTest::Unguaranteed
+            | AdmissionTest::Delivery
             | AdmissionTest::StaticPriority => self.levels.add(demand),
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
@@ -416,6 +437,7 @@ impl Admission {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
             | AdmissionTest::Unguaranteed
+            | AdmissionTest::Delivery
             | AdmissionTest::StaticPriority => self.levels.take(demand),
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
@@ -462,6 +484,7 @@ impl Admission {
             | AdmissionTest::Fifo
             | AdmissionTest::StaticPriority
             | AdmissionTest::Unguaranteed
+            | AdmissionTest::Delivery
             | AdmissionTest::SigmaRho { .. } => {
                 (left > 0).then(|| Piece::due(demand, left, self.owed(demand)))
             }

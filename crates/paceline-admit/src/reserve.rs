@@ -203,6 +203,8 @@ pub struct Reservations {
     jitter: Jitter,
     now: Instant,
     links: BTreeMap<LinkId, Admission>,
+    /// The link that stands for the subscribers of this node.
+    delivery: Option<LinkId>,
     neighbours: BTreeMap<NodeIndex, Neighbour>,
     entries: BTreeMap<Key, Entry>,
     past: BTreeMap<Key, Past>,
@@ -230,6 +232,7 @@ impl Reservations {
             jitter: Jitter(seed),
             now: Instant::ZERO,
             links: BTreeMap::new(),
+            delivery: None,
             neighbours: BTreeMap::new(),
             entries: BTreeMap::new(),
             past: BTreeMap::new(),
@@ -248,11 +251,26 @@ impl Reservations {
         self.share_host();
     }
 
+    /// Sets the link that stands for the subscribers of this node, on which paths that end here reserve queue space.
+    /// Its test should be [`AdmissionTest::Delivery`](crate::AdmissionTest::Delivery).
+    pub const fn set_delivery(&mut self, link: LinkId) {
+        self.delivery = Some(link);
+    }
+
+    /// Returns the queue space reserved by all links with [`LinkParameters::host_buffer`], tentative or installed, in
+    /// bytes.
+    ///
+    /// [`LinkParameters::host_buffer`]: crate::LinkParameters::host_buffer
+    #[must_use]
+    pub fn host_buffer_held(&self) -> u64 {
+        legs::host_buffer_held(&self.links)
+    }
+
     /// Returns the processor time reserved by all links, tentative or installed, in nanoseconds per
     /// second.
     #[must_use]
     pub fn processor_held(&self) -> u64 {
-        self.links.values().fold(0, |sum, link| sum.saturating_add(link.ledger().held.cpu))
+        legs::processor_held(&self.links)
     }
 
     /// Returns a link with its reservations.

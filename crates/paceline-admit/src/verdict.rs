@@ -50,6 +50,8 @@ pub enum Resource {
     Packet,
     /// Queue space, in bytes.
     Buffer,
+    /// Queue space of all links of the node together, in bytes.
+    HostBuffer,
     /// Processor time, in nanoseconds per second.
     Cpu,
     /// Delay, in nanoseconds: the delay bound would exceed a deadline of this or of another stream.
@@ -74,6 +76,7 @@ impl fmt::Display for Resource {
             Self::Burst => f.write_str("bytes at once"),
             Self::Packet => f.write_str("bytes of a packet"),
             Self::Buffer => f.write_str("buffer in bytes"),
+            Self::HostBuffer => f.write_str("buffer of the host in bytes"),
             Self::Cpu => f.write_str("processor in ns/s"),
             Self::Delay => f.write_str("delay in ns"),
             Self::Due { within } => write!(f, "bytes due within {within}"),

@@ -47,6 +47,7 @@ pub(crate) struct Config {
     /// The files for clients of other hosts.
     pub(crate) http_files: HttpFiles,
     pub(crate) processor_percent: Option<u32>,
+    pub(crate) host_buffer: Option<u64>,
     pub(crate) realtime: Option<bool>,
     /// The policy file.
     pub(crate) policy: Option<PathBuf>,

@@ -16,8 +16,8 @@ pub(crate) use gather::{Reader, settle};
 #[cfg(test)]
 pub(crate) use neighbour::Neighbour;
 #[cfg(test)]
-pub(crate) use reservation::{LinkBuffer, Processor};
-pub(crate) use reservation::{Reservation, ReservedHop};
+pub(crate) use reservation::Processor;
+pub(crate) use reservation::{QueueBuffer, Reservation, ReservedHop};
 pub(crate) use tags::{describe as describe_tags, published as published_tags};
 #[cfg(test)]
 pub(crate) use timed::NodeClock;

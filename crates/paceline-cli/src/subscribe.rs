@@ -67,10 +67,10 @@ enum End {
 
 /// Subscribes until `--count`, `--timeout` or a signal ends it.
 pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
+    args.timing.check()?;
     if args.dry_run {
         return dry_run::run(args);
     }
-    args.timing.check()?;
     let stop = Stop::on_signals()?;
     let sink = match args.play {
         true => Sink::window()?,
@@ -88,22 +88,7 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn declare(node: &Node, args: &SubArgs) -> Result<Subscriber, SubscribeError> {
-    let builder =
-        node.subscriber(args.pattern.as_str()).proxy(args.proxy.clone()).queue(args.queue);
-    let builder = args.wish.apply(builder).retransmit(args.retransmit);
-    let mut builder = args.timing.apply(builder);
-    if let Some(level) = args.priority {
-        builder = builder.priority(level);
-    }
-    if let Some(tag) = &args.with {
-        builder = builder.with_tag(tag.as_str());
-    }
-    if let Some(idle) = args.idle {
-        builder = builder.idle(idle);
-    }
-    if args.require_encrypted {
-        builder = builder.require_encrypted();
-    }
+    let mut builder = args.apply(node.subscriber(args.pattern.as_str())).queue(args.queue);
     if let Some(history) = args.history {
         builder = builder.history(history);
     }

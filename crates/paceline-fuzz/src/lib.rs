@@ -16,6 +16,7 @@
 
 mod control;
 mod files;
+pub mod films;
 mod hostile;
 mod ingress;
 mod input;

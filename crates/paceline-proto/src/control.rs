@@ -29,6 +29,7 @@ mod linger;
 mod links;
 mod message;
 mod offer;
+mod opposite;
 mod outcome;
 mod output;
 mod pair;
@@ -58,10 +59,11 @@ pub use detour::StreamPath;
 pub use excess::StreamExcess;
 pub use grant::{Grant, GrantedHop, ProcessorUse};
 pub use graph::HOPS_MAX;
-pub use links::{BUFFER_DEFAULT, BufferUse, ClassUse};
+pub use links::{BUFFER_DEFAULT, BufferUse, ClassUse, HOST_BUFFER_DEFAULT};
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
+pub use opposite::OppositeStream;
 pub use outcome::ChangeOutcome;
 pub use output::ControlOutput;
 pub use refusal::{Offer, Refusal, RefusalReason};
@@ -259,6 +261,20 @@ impl Control {
     #[must_use]
     pub fn buffer_use(&self, link: &str) -> Option<BufferUse> {
         self.admission.links.buffer(&self.admission.reservations, &cut(link))
+    }
+
+    /// Sets the queue space of this node for contracts, on all its links and for its subscribers together, in bytes on
+    /// the wire. Defaults to [`HOST_BUFFER_DEFAULT`]. Contracts that no longer fit end with the reason.
+    pub fn set_host_buffer(&mut self, bytes: u64) {
+        self.admission.links.host_buffer = Some(bytes);
+        self.follow_links();
+    }
+
+    /// Returns the buffer of this node, and the part that is reserved for contracts.
+    #[must_use]
+    pub fn host_buffer_use(&self) -> BufferUse {
+        let most = self.admission.links.host_buffer();
+        BufferUse { held: self.admission.reservations.host_buffer_held(), most }
     }
 
     /// Returns the guaranteed and the reserved rate of each class of a link; empty for a link without classes.

@@ -25,4 +25,5 @@ mod control_network {
     mod told;
     mod truth;
     mod two_way;
+    mod two_way_dry_run;
 }

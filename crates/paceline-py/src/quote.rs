@@ -54,6 +54,19 @@ impl Quote {
         self.0.refusal.clone().map(Refusal)
     }
 
+    /// The contract of the stream of `with_tag` that would be granted together with this one; `None` without such a
+    /// stream, or if it would be best effort.
+    #[getter]
+    fn opposite_grant(&self) -> Option<Grant> {
+        self.0.opposite.as_ref().and_then(|it| it.grant.clone()).map(Grant)
+    }
+
+    /// The refusal of the stream of `with_tag`; `None` if nothing prevents it.
+    #[getter]
+    fn opposite_refusal(&self) -> Option<Refusal> {
+        self.0.opposite.as_ref().and_then(|it| it.refusal.clone()).map(Refusal)
+    }
+
     /// The delay that the period of the samples suggests, in milliseconds: one period on each hop. It is an
     /// estimate; `None` if the publisher declares no period.
     #[getter]

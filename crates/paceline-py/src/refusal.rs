@@ -16,6 +16,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Delay { .. } => "delay",
         RefusalReason::Processor { .. } => "processor",
         RefusalReason::Buffer { .. } => "buffer",
+        RefusalReason::HostBuffer { .. } => "host_buffer",
         RefusalReason::NoGuarantee { .. } => "no_guarantee",
         RefusalReason::NoAnswer => "no_answer",
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
@@ -66,7 +67,7 @@ impl Refusal {
         &self.0.link
     }
 
-    /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`,
+    /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`, `host_buffer`,
     /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `opposite` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! Runs random networks and checks their contracts.
 //!
-//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX] [VARIES] [CLASSES] [SCALED] [TIED] [IDLE] [BY_PUBLISHER] [SHARED]`.
+//! Usage: `promises DISCIPLINE [FROM] [TO] [LOSSY] [EVERY] [MAX] [VARIES] [CLASSES] [SCALED] [TIED] [IDLE] [BY_PUBLISHER] [SHARED] [FILMS]`.
 //! Runs the seeds from FROM up to TO. The discipline `all` selects every discipline. The others are parts of a thousand:
 //!
 //! - LOSSY, EVERY and MAX: subscriptions that tolerate loss, ask for one sample in n, or ask for a maximum rate
@@ -11,6 +11,7 @@
 //! - IDLE: publishers that pause, and whose reservations are released meanwhile
 //! - BY_PUBLISHER: publishers that request the contracts
 //! - SHARED: publishers that several subscriptions request at different rates, which come and go
+//! - FILMS: publishers with the sizes of a generated film's pictures
 
 use paceline_sched::Policy;
 use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run_under};
@@ -28,7 +29,9 @@ fn main() {
     let (scaled, tied) = (part(usual.scaled), part(usual.tied));
     let (idle, by_publisher) = (part(usual.idle), part(usual.by_publisher));
     let shared = part(usual.shared);
-    let mix = Mix { lossy, every, max, varies, classes, scaled, tied, idle, by_publisher, shared };
+    let films = part(usual.films);
+    let requests = Mix { lossy, every, max, varies, films, classes, ..usual };
+    let mix = Mix { scaled, tied, idle, by_publisher, shared, ..requests };
     for policy in policies {
         let (mut sums, mut broken) = (PromisesResult::default(), 0);
         for seed in from..to {

@@ -7,6 +7,7 @@
 
 mod buffers;
 mod classes;
+mod film;
 mod lay;
 mod mix;
 mod oracle;
@@ -20,6 +21,7 @@ use crate::random::Random;
 use crate::world::World;
 use buffers::Reserved;
 use core::mem;
+pub use film::{Film, generated_films};
 use lay::Joined;
 pub use mix::{Mix, PromisesResult};
 use oracle::Asked;
@@ -91,6 +93,7 @@ struct Run {
     floods: Vec<(Pub, Duration, usize)>,
     outcome: PromisesResult,
     mix: Mix,
+    films: Vec<Film>,
 }
 
 /// Runs the network of `seed`, with classes on one of four links. The same seed gives the same run.
@@ -117,15 +120,31 @@ pub fn run_full(seed: u64) -> Result<PromisesResult, String> {
     run_under(seed, policy(seed), Mix::FULL)
 }
 
+/// Like [`run_full`], with the sizes of these films for half of the publishers.
+///
+/// # Errors
+/// Returns the first contract that was broken.
+pub fn run_films(seed: u64, films: &[Film]) -> Result<PromisesResult, String> {
+    run_with(seed, policy(seed), (Mix { films: 500, ..Mix::FULL }, films))
+}
+
 fn policy(seed: u64) -> Policy {
     Random::new(seed).one_of(POLICIES).unwrap_or_default()
 }
 
-/// Like [`run`], with all links under one discipline.
+/// Like [`run`], with all links under one discipline, and with generated films.
 ///
 /// # Errors
 /// Returns the first contract that was broken.
 pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, String> {
+    run_with(seed, policy, (mix, &generated_films()))
+}
+
+fn run_with(
+    seed: u64,
+    policy: Policy,
+    (mix, films): (Mix, &[Film]),
+) -> Result<PromisesResult, String> {
     let mut run = Run {
         world: World::new(seed),
         chance: Random::new(!seed),
@@ -146,6 +165,7 @@ pub fn run_under(seed: u64, policy: Policy, mix: Mix) -> Result<PromisesResult, 
         floods: Vec::new(),
         outcome: PromisesResult { runs: 1, ..PromisesResult::default() },
         mix,
+        films: films.to_vec(),
     };
     run.lay(policy);
     run.prepare_scaling();
@@ -176,7 +196,7 @@ impl Run {
         let off = if together { 0 } else { off % it.source.period.as_nanos().max(1) };
         it.source.start = now + Duration::from_nanos(1_000_000 + off);
         let (publisher, source) = (it.publisher, it.source);
-        self.world.at_times(publisher, source.times(), u64::MAX, source.payloads());
+        self.world.at_times(publisher, source.times(), u64::MAX, source.payloads(&self.films));
     }
 
     fn go_on(&mut self) -> Result<(), String> {

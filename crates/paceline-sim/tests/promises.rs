@@ -71,6 +71,7 @@ fn contracts_of_scaled_tied_idle_and_publishers_requests_are_kept() {
     }
     println!("all: {all}");
     assert!(all.samples >= 200_000 && all.scaled > 5_000, "{all}");
+    assert!(all.films > 1_000, "{all}");
     assert!(all.both > 50 && all.neither > 20, "{all}");
     assert!(all.released > 100 && all.by_publisher > 50, "{all}");
 }
@@ -82,7 +83,8 @@ fn contracts_of_scaled_tied_idle_and_publishers_requests_are_kept() {
 fn previously_failing_networks_of_special_requests_keep_their_contracts() {
     let mix = Mix { lossy: 200, ..Mix::default() };
     let (tied, idle) = (Mix { tied: 500, ..mix }, Mix { idle: 500, ..mix });
-    let (mixed, scaled) = (Mix { by_publisher: 300, ..idle }, Mix { scaled: 500, ..Mix::FULL });
+    let full = Mix { films: 0, ..Mix::FULL };
+    let (mixed, scaled) = (Mix { by_publisher: 300, ..idle }, Mix { scaled: 500, ..full });
     let scaled = Mix { lossy: 300, varies: 300, tied: 0, idle: 0, by_publisher: 0, ..scaled };
     let seeds = [(63, tied), (74, tied), (46, idle), (48, idle), (40, mixed), (43, mixed)];
     for (seed, mix) in seeds.into_iter().chain([(104, mixed), (151, mixed), (9, scaled)]) {

@@ -233,6 +233,7 @@ pub struct NodeBuilder {
     pub(crate) guest: bool,
     pub(crate) links: Vec<LinkConfig>,
     pub(crate) processor: Option<CpuBudget>,
+    pub(crate) host_buffer: Option<u64>,
     pub(crate) realtime: bool,
     pub(crate) policy: Option<PathBuf>,
     pub(crate) token: Option<PathBuf>,
@@ -349,6 +350,16 @@ impl NodeBuilder {
     #[must_use]
     pub const fn processor(mut self, budget: CpuBudget) -> Self {
         self.processor = Some(budget);
+        self
+    }
+
+    /// Sets the queue space of this node for contracts, in bytes with headers: on all its links and for its subscribers
+    /// together. Defaults to 1 GB; each link also has a [buffer](LinkConfig::buffer_bytes) of its own.
+    ///
+    /// A contract that does not fit is refused with the figures.
+    #[must_use]
+    pub const fn host_buffer(mut self, bytes: u64) -> Self {
+        self.host_buffer = Some(bytes);
         self
     }
 

@@ -13,7 +13,7 @@ pub use crate::error::Contradiction;
 #[doc(inline)]
 pub use paceline_proto::control::{
     BestEffort, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Estimate,
-    Grant, GrantedHop, Offer, Refusal, RefusalReason,
+    Grant, GrantedHop, Offer, OppositeStream, Refusal, RefusalReason,
 };
 #[doc(inline)]
 pub use paceline_proto::form::Audio;
@@ -45,6 +45,11 @@ pub struct Quote {
     /// The reason of a refusal: the node and link, the numbers, and the best contract that would be
     /// granted.
     pub refusal: Option<Refusal>,
+    /// The stream of [`SubscriberBuilder::with_tag`], whose contract is granted together with this one or not at all;
+    /// `None` if the request has none, or if there is no such stream.
+    ///
+    /// [`SubscriberBuilder::with_tag`]: crate::SubscriberBuilder::with_tag
+    pub opposite: Option<OppositeStream>,
     /// The delay that the period of the samples suggests, with and without a contract; `None` if the
     /// publisher declares no period.
     pub estimate: Option<Estimate>,

@@ -14,6 +14,7 @@ use crate::shell::clockwork::Clockwork;
 use crate::shell::clockwork::follow::Follower;
 use crate::shell::clockwork::neighbours::NeighbourPort;
 use crate::shell::command::{COMMANDS_MAX, Command, Commands};
+use crate::shell::depth::HostDepth;
 use crate::shell::engine::{Engine, Parts};
 use crate::shell::gate::Gate;
 use crate::shell::host::Host;
@@ -24,7 +25,7 @@ use crate::status::{NodeStatus, SourceView};
 use crate::time::{Clock, ClockConfig};
 use crate::view::View;
 use link::open_link;
-use paceline_proto::control::{Control, CpuBudget, HOST_LINK};
+use paceline_proto::control::{Control, HOST_LINK};
 use paceline_proto::link::LinkClass;
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId};
 use paceline_sched::Capacity;
@@ -125,11 +126,11 @@ impl Node {
         let mut host = place.map(|place| (place, 0));
         let place = host.as_ref().map(|(place, _)| place);
         let (name, claim) = name.map_or_else(|| labelled(&builder, place), |name| (name, None));
+        let mut control = control(id, &name, &builder);
         let configs: Vec<_> = host_link.into_iter().chain(builder.links).collect();
         let (clock, follower, neighbours) =
             start_clock(&builder.clock, (&vitals, &commands), place, &configs)?;
         let (mut threads, mut links) = (Vec::new(), Vec::new());
-        let mut control = control(id, &name, builder.processor);
         for mut config in configs {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
             config.audit = audit.clone();
@@ -363,6 +364,11 @@ impl Node {
         &self.inner.commands
     }
 
+    /// The contracted samples that wait on this node.
+    pub(crate) fn depth(&self) -> Arc<HostDepth> {
+        self.inner.sources.depth.clone()
+    }
+
     /// The memory budget shared by the first samples of this node's publishers.
     pub(crate) fn waiting(&self) -> &Arc<WaitingBytes> {
         &self.inner.waiting
@@ -406,9 +412,10 @@ impl Drop for Inner {
 }
 
 /// Creates the control part of a node.
-fn control(id: NodeId, name: &str, processor: Option<CpuBudget>) -> Control {
+fn control(id: NodeId, name: &str, builder: &NodeBuilder) -> Control {
     let mut control = Control::new(id, name);
-    processor.into_iter().for_each(|budget| control.set_processor(budget));
+    builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
+    builder.host_buffer.into_iter().for_each(|bytes| control.set_host_buffer(bytes));
     control
 }
 

@@ -62,6 +62,8 @@ pub struct NodeStatus {
     pub reservations: Vec<Grant>,
     /// The processor share that contracts reserve on this host; `None` if the node charges none.
     pub processor: Option<ProcessorUse>,
+    /// Its queue space for contracts; `None` for a node of an earlier version.
+    pub buffer: Option<HostBuffer>,
     /// Samples dropped by the node, by reason: they arrived without a subscriber, or were not
     /// published ([`Node::note_dropped`](crate::Node::note_dropped)).
     pub drops: Drops,
@@ -69,6 +71,16 @@ pub struct NodeStatus {
     pub stalled: Vec<StalledThread>,
     /// Its clock; `None` for a node of an earlier version.
     pub clock: Option<ClockReport>,
+}
+
+/// The queue space of a node for contracts, on all its links and for its subscribers together.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HostBuffer {
+    /// The reserved part and the size.
+    pub space: BufferUse,
+    /// The greatest number of bytes of contracted samples that waited at once since the start: with headers on its links,
+    /// and the payloads that its subscribers had not read.
+    pub greatest: u64,
 }
 
 /// A stalled thread of a node. Either the host is overloaded, or it is a fault.

@@ -344,6 +344,7 @@ impl<'a> SubscriberBuilder<'a> {
         let Draft { spec, queue, history, .. } = draft;
         let held = history.map(HeldBuffer::open).transpose()?;
         let sink = Sink::with_queue(&spec, queue).holding(held).timed(timing, node.clock());
+        let sink = sink.counted(spec.wants_contract().then(|| node.depth()));
         Ok(Subscriber { subscription: Subscription::declare(node, spec, sink)? })
     }
 

@@ -70,6 +70,7 @@ impl Admission {
     ) -> Result<Duration, Lack> {
         self.test_sums(before, after)?;
         Ok(match self.spec.rule {
+            AdmissionTest::Delivery => demand.deadline(),
             AdmissionTest::Fifo | AdmissionTest::StaticPriority | AdmissionTest::Unguaranteed => {
                 self.test_levels(before, after)?
             }
@@ -101,13 +102,19 @@ impl Admission {
         }
         held.add(self.amounts(after));
         let line = self.spec.capacity.bits_per_s();
-        if held.rate > line && !self.spec.rule.coincides() {
+        if held.rate > line && self.spec.rule.is_limited_by_rate() {
             return Err(lack(Resource::Rate, held.rate, line));
         }
         if let Some(buffer) = self.spec.buffer {
             let used = held.buffer.saturating_add(self.buffer_elsewhere);
             if used > buffer.bytes {
                 return Err(lack(Resource::Buffer, used, buffer.bytes));
+            }
+        }
+        if let Some(most) = self.spec.host_buffer {
+            let used = held.buffer.saturating_add(self.host_buffer_elsewhere);
+            if used > most {
+                return Err(lack(Resource::HostBuffer, used, most));
             }
         }
         if let Some(cpu) = self.spec.cpu {

@@ -33,6 +33,8 @@ pub enum AdmissionTest {
     },
     /// Hierarchical fair service curves, with one class per stream.
     Hfsc,
+    /// Delivery to the subscribers of this node: no link limits it, and only buffers are tested.
+    Delivery,
     /// Nothing is guaranteed, so every demand is refused: a class without a guarantee.
     Unguaranteed,
 }
@@ -62,11 +64,16 @@ impl AdmissionTest {
         matches!(self, Self::Vds { coincide: true } | Self::Dwcs { coincide: true })
     }
 
+    /// True if the sum of the rates may not exceed the capacity.
+    pub(super) const fn is_limited_by_rate(self) -> bool {
+        !self.coincides() && !matches!(self, Self::Delivery)
+    }
+
     /// True if each hop re-spaces samples by the contract's period. Regulation removes the delay
     /// variation of earlier hops at no cost in the worst case, so the next hop sees the original
     /// contract.
     pub(super) const fn regulates(self) -> bool {
-        matches!(self, Self::Vds { .. } | Self::Dwcs { .. })
+        matches!(self, Self::Vds { .. } | Self::Dwcs { .. } | Self::Delivery)
     }
 }
 
@@ -94,6 +101,8 @@ pub struct LinkParameters {
     pub latency: Duration,
     /// The queue space of all streams; `None` for no limit.
     pub buffer: Option<QueueSpace>,
+    /// The queue space of all links of the node that have one, in bytes; `None` if this link counts for no such sum.
+    pub host_buffer: Option<u64>,
     /// The processor budget of all links of the node; `None` for no limit.
     pub cpu: Option<CpuBudget>,
     /// True if the discipline honours deadlines. Otherwise only rates are tested and no deadline is
@@ -107,6 +116,7 @@ impl LinkParameters {
     #[must_use]
     pub const fn new(capacity: Capacity, rule: AdmissionTest, other: u64) -> Self {
         let latency = Duration::ZERO;
-        Self { capacity, rule, other, latency, buffer: None, cpu: None, timed: true }
+        let (buffer, host_buffer, cpu) = (None, None, None);
+        Self { capacity, rule, other, latency, buffer, host_buffer, cpu, timed: true }
     }
 }

@@ -266,6 +266,29 @@ fn rates_are_tested_by_disciplines_that_ignore_deadlines() {
 }
 
 #[test]
+fn delivery_tests_buffers_alone() {
+    let buffer = Some(QueueSpace { bytes: 30_000, number: 0 });
+    let spec = LinkParameters::new(mbit(1), AdmissionTest::Delivery, 0);
+    let mut end = Admission::new(LinkParameters { host_buffer: Some(40_000), buffer, ..spec });
+    // 80 Mbit/s exceed the rate of the link, which does not count. 10,000 bytes and 1 ms of the rate.
+    let traffic = Traffic::leaky(10_000, 80_000_000, 1_500).unwrap();
+    let asks = StreamDemand::new(traffic, Duration::from_nanos(1)).unwrap();
+    let asks = end.seen(&asks);
+    admit(&mut end, 1, &asks).unwrap();
+    assert_eq!(end.ledger().held.buffer, 20_000);
+    let refused = admit(&mut end, 2, &asks).unwrap_err();
+    assert_eq!((refused.resource, refused.needed), (Resource::Buffer, 40_000));
+    end.release(Trunk(1), holder(1));
+    end.set_host_buffer_elsewhere(25_000);
+    let refused = admit(&mut end, 2, &asks).unwrap_err();
+    assert_eq!((refused.resource, refused.needed), (Resource::HostBuffer, 45_000));
+    assert_eq!(refused.available, 40_000);
+    assert!(refused.offer.burst.is_some(), "{refused:?}");
+    end.set_host_buffer_elsewhere(20_000);
+    admit(&mut end, 2, &asks).unwrap();
+}
+
+#[test]
 fn buffers_and_processors_are_resources_too() {
     let cost = CpuCost { sample_nanos: 2_000, byte_picos: 400 };
     let cpu = CpuBudget { cost, nanos_per_s: 100_000_000 };

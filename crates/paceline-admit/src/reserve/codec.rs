@@ -169,6 +169,7 @@ impl Writer<'_> {
                     Resource::Windows => 7,
                     Resource::Places => 8,
                     Resource::Guarantee => 9,
+                    Resource::HostBuffer => 10,
                 };
                 self.byte(code);
                 if let Resource::Due { within } = refusal.resource {
@@ -417,6 +418,7 @@ impl Reader<'_> {
             7 => Resource::Windows,
             8 => Resource::Places,
             9 => Resource::Guarantee,
+            10 => Resource::HostBuffer,
             _ => return Err(CodecError::Invalid("resource")),
         };
         Ok(LinkRefusal {

@@ -4,7 +4,7 @@ use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wa
 use super::state::{Leg, Version};
 use super::{LinkId, Reservations, ReserveOutput};
 use crate::demand::StreamDemand;
-use crate::link::{Holder, Trunk};
+use crate::link::{Admission, Holder, Trunk};
 use crate::verdict::AdmissionResult;
 use paceline_sched::{Duration, Instant, LossTolerance};
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ pub struct Here {
     /// Processor time besides forwarding, in nanoseconds per second, such as that of scaling.
     pub work: u64,
 }
+
+/// The part of a delay bound for the end of a path, which is none; demands must have one.
+const NO_PART: Duration = Duration::from_nanos(1);
 
 fn share_of(leg: &Leg) -> Share {
     let traffic = leg.demand.traffic();
@@ -89,6 +92,17 @@ impl Reservations {
             }
             onward.spent = version.ask.spent.saturating_add(leg.bound);
         }
+        if let (Some(wanted), None, Some(link)) =
+            (version.ask.forward_at(at), version.next(), self.delivery)
+        {
+            // The end of the path sends nothing: the leg reserves space for its subscribers.
+            let here = Here { link: Some(link), work: 0 };
+            let (name, spent) = (version.ask.name, version.ask.spent);
+            let place = Place { name, to: self.me, forward: true, here, spent };
+            let mine = borne(&version.ask, wanted, at);
+            version.forward =
+                Some(Leg { bound: Duration::ZERO, ..self.leg(place, &mine, NO_PART)? });
+        }
         if let (Some(wanted), Some(previous)) = (version.ask.backward, version.previous()) {
             // The hops before this one on the data's path have not reserved yet. Assume the worst
             // delay variation that their shares of the delay allow; ACCEPT relaxes it.
@@ -122,7 +136,8 @@ impl Reservations {
         let Place { name, to, forward, here: Here { link, work }, spent } = place;
         let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
         let earlier = installed.and_then(|it| if forward { it.forward } else { it.backward });
-        let next = self.neighbours.get(&to).ok_or(Reason::NoRoute)?.link;
+        let next = self.neighbours.get(&to).map(|it| it.link);
+        let next = next.or(self.delivery.filter(|_| to == self.me)).ok_or(Reason::NoRoute)?;
         let link = link.unwrap_or(next);
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = StreamDemand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
@@ -225,32 +240,24 @@ impl Reservations {
     /// Informs each link of the processor time and of its buffer's space that the other links have
     /// reserved.
     pub(super) fn share_host(&mut self) {
-        self.share_processor();
-        self.share_buffers();
+        share_host(&mut self.links);
     }
 
-    fn share_buffers(&mut self) {
-        let mut held: BTreeMap<u32, u64> = BTreeMap::new();
-        for link in self.links.values() {
-            if let Some(buffer) = link.spec().buffer {
-                *held.entry(buffer.number).or_default() += link.ledger().held.buffer;
-            }
-        }
-        for link in self.links.values_mut() {
-            if let Some(sum) = link.spec().buffer.and_then(|buffer| held.get(&buffer.number)) {
-                link.set_buffer_elsewhere(sum.saturating_sub(link.ledger().held.buffer));
-            }
-        }
-    }
-
-    fn share_processor(&mut self) {
-        if !self.links.values().any(|link| link.spec().cpu.is_some()) {
-            return;
-        }
-        let held = self.processor_held();
-        for link in self.links.values_mut() {
-            link.set_cpu_elsewhere(held.saturating_sub(link.ledger().held.cpu));
-        }
+    /// Returns a link as it would be if a link of this node also had the reservation `more` of a holder; nothing is
+    /// reserved. A demand that would be refused changes nothing. Returns `None` if there is no such link.
+    #[must_use]
+    pub fn link_with(
+        &self,
+        link: LinkId,
+        (at, trunk, holder): (LinkId, Trunk, Holder),
+        more: &StreamDemand,
+    ) -> Option<Admission> {
+        let mut links = self.links.clone();
+        let other = links.get_mut(&at)?;
+        let seen = other.seen(more);
+        let _ = other.hold(trunk, holder, &seen);
+        share_host(&mut links);
+        links.remove(&link)
     }
 
     /// Outputs the demand that a stream's policer has to enforce now.
@@ -262,4 +269,52 @@ impl Reservations {
         };
         self.outputs.push_back(output);
     }
+}
+
+fn share_host(links: &mut BTreeMap<LinkId, Admission>) {
+    share_processor(links);
+    share_buffers(links);
+    share_host_buffer(links);
+}
+
+fn share_host_buffer(links: &mut BTreeMap<LinkId, Admission>) {
+    let held = host_buffer_held(links);
+    for link in links.values_mut().filter(|link| link.spec().host_buffer.is_some()) {
+        link.set_host_buffer_elsewhere(held.saturating_sub(link.ledger().held.buffer));
+    }
+}
+
+/// Returns the queue space reserved by all links that count for the host's buffer, in bytes.
+pub(super) fn host_buffer_held(links: &BTreeMap<LinkId, Admission>) -> u64 {
+    let counts = links.values().filter(|link| link.spec().host_buffer.is_some());
+    counts.fold(0, |sum, link| sum.saturating_add(link.ledger().held.buffer))
+}
+
+fn share_buffers(links: &mut BTreeMap<LinkId, Admission>) {
+    let mut held: BTreeMap<u32, u64> = BTreeMap::new();
+    for link in links.values() {
+        if let Some(buffer) = link.spec().buffer {
+            *held.entry(buffer.number).or_default() += link.ledger().held.buffer;
+        }
+    }
+    for link in links.values_mut() {
+        if let Some(sum) = link.spec().buffer.and_then(|buffer| held.get(&buffer.number)) {
+            link.set_buffer_elsewhere(sum.saturating_sub(link.ledger().held.buffer));
+        }
+    }
+}
+
+fn share_processor(links: &mut BTreeMap<LinkId, Admission>) {
+    if !links.values().any(|link| link.spec().cpu.is_some()) {
+        return;
+    }
+    let held = processor_held(links);
+    for link in links.values_mut() {
+        link.set_cpu_elsewhere(held.saturating_sub(link.ledger().held.cpu));
+    }
+}
+
+/// Returns the processor time reserved by all links, in nanoseconds per second.
+pub(super) fn processor_held(links: &BTreeMap<LinkId, Admission>) -> u64 {
+    links.values().fold(0, |sum, link| sum.saturating_add(link.ledger().held.cpu))
 }

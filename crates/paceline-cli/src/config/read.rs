@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 19] = [
+pub(super) const KEYS: [&str; 20] = [
     "name",
     "runtime_dir",
     "isolated",
@@ -25,6 +25,7 @@ pub(super) const KEYS: [&str; 19] = [
     "http_tls_key",
     "http_tokens",
     "processor_percent",
+    "host_buffer",
     "realtime",
     "policy",
     "token",
@@ -47,6 +48,9 @@ const BUFFERS_MAX: usize = 64;
 const ENDPOINTS_MAX: usize = 64;
 const SAMPLES_MAX: u64 = 1_000_000;
 const BYTES_MAX: u64 = 1 << 32;
+const HOST_BUFFER: &str =
+    "must be from 1B to 1000000000000B, such as \"64MB\"; leave it out for 1GB";
+/// The largest buffer of a link or of a host.
 const LINK_BUFFER_MAX: u64 = 1_000_000_000_000;
 
 const NAME: &str = args::NAME;
@@ -118,6 +122,9 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
             tokens: section.read("http_tokens", problems, |value| file(value, TOKENS)),
         },
         processor_percent: section.read("processor_percent", problems, percent),
+        host_buffer: section.read("host_buffer", problems, |value| {
+            units::size(value, &(1..=LINK_BUFFER_MAX), HOST_BUFFER)
+        }),
         realtime: section.read("realtime", problems, |value| truth(value, REALTIME)),
         policy: section.read("policy", problems, |value| file(value, POLICY)),
         token: section.read("token", problems, |value| file(value, TOKEN)),

@@ -41,6 +41,10 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Default: 50.
 #processor_percent = 50
 
+# The queue space of this node for contracts, on all its links and for its subscribers together, in bytes on the wire:
+# contracts that could queue more together are refused. From 1B to 1000000000000B. Default: 1GB.
+#host_buffer = "64MB"
+
 # Real-time priorities (SCHED_FIFO, 1 to 20) for the threads of this node, so that busy programs do not delay its contracts.
 # Needs permission: root, or LimitRTPRIO=20 in the unit. Default: false.
 #realtime = true

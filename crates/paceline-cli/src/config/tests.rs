@@ -47,6 +47,12 @@ const CASES: &[Case] = &[
     ),
     ("processor_percent = 6401\n", 1, &["100 is one processor, 0 charges nothing"]),
     ("processor_percent = \"50%\"\n", 1, &["leave it out for 50"]),
+    // Sizes.
+    (
+        "host_buffer = \"0B\"\n",
+        1,
+        &["host_buffer = \"0B\": must be from 1B", "leave it out for 1GB"],
+    ),
     // Links.
     ("link = 5\n", 1, &["link must be a list of tables: write [[link]]"]),
     ("[link]\nname = \"a\"\n", 1, &["link must be a list of tables: write [[link]]"]),

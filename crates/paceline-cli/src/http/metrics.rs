@@ -119,6 +119,14 @@ fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
     for subscription in &node.subscriptions {
         write_subscription(to, at.clone(), subscription);
     }
+    if let Some(space) = &node.buffer {
+        let help = "Queue space of the node for contracts.";
+        to.gauge("paceline_host_buffer_bytes", help, at, space.bytes);
+        let help = "Queue space of the node that contracts reserve.";
+        to.gauge("paceline_host_buffer_reserved_bytes", help, at, space.reserved_bytes);
+        let help = "Greatest number of bytes of contracted samples that waited on the node since the start.";
+        to.gauge("paceline_host_buffer_greatest_bytes", help, at, space.greatest_bytes);
+    }
     for buffer in &node.buffers {
         write_buffer(to, at.clone(), buffer);
     }

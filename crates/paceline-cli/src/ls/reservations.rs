@@ -1,7 +1,7 @@
 //! The table of `paceline ls --reservations`.
 
 use crate::show;
-use crate::status::{Document, Reservation, ReservedHop, Stream};
+use crate::status::{Document, QueueBuffer, Reservation, ReservedHop, Stream};
 use crate::table::{Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 
@@ -130,14 +130,21 @@ fn buffers(document: &Document) -> String {
         ("greatest queue", Right),
     ];
     let mut table = Table::new(&columns);
+    let mut row = |node: &str, link: &str, buffer: Option<QueueBuffer>| {
+        let Some(buffer) = buffer else { return };
+        let figures = [buffer.reserved_bytes, buffer.bytes, buffer.greatest_bytes];
+        let names = [node, link].map(str::to_owned);
+        table.row(names.into_iter().chain(figures.map(|bytes| bytes.to_string())).collect());
+    };
     for node in &document.nodes {
+        let mut limited = false;
         for link in &node.links {
-            let Some(buffer) = &link.buffer else { continue };
-            let figures = [buffer.reserved_bytes, buffer.bytes, buffer.greatest_bytes];
-            let mut row = vec![node.name.clone(), link.name.clone()];
-            row.extend(figures.map(|bytes| bytes.to_string()));
-            table.row(row);
+            limited |= link.buffer.is_some();
+            row(&node.name, &link.name, link.buffer);
         }
+        // A node without such a link reserves only for its subscribers.
+        let host = node.buffer.filter(|buffer| limited || buffer.reserved_bytes > 0);
+        row(&node.name, "(whole node)", host);
     }
     titled("BUFFERS", &table)
 }

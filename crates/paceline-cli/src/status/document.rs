@@ -1,7 +1,7 @@
 //! The document of `paceline ls --json`, described in docs/reference/json.md.
 
 use super::neighbour::Neighbour;
-use super::reservation::{LinkBuffer, Processor, Reservation};
+use super::reservation::{Processor, QueueBuffer, Reservation};
 use super::timed::{NodeClock, Timed};
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
@@ -42,6 +42,9 @@ pub(crate) struct Node {
     pub(crate) reservations: Vec<Reservation>,
     /// Processor time reserved by contracts on this host; null if admission does not charge it.
     pub(crate) processor: Option<Processor>,
+    /// Queue space of the node for contracts, on all its links and for its subscribers together; null for an earlier
+    /// version. `greatest_bytes` includes payloads that its subscribers had not read.
+    pub(crate) buffer: Option<QueueBuffer>,
     /// Samples that arrived without any recipient.
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
@@ -172,7 +175,7 @@ pub(crate) struct Link {
     pub(crate) muted: Vec<Muted>,
     pub(crate) mended: Mended,
     /// Null for a link without a capacity or a neighbour.
-    pub(crate) buffer: Option<LinkBuffer>,
+    pub(crate) buffer: Option<QueueBuffer>,
 }
 
 /// Losses on a link and their repair.
@@ -347,6 +350,7 @@ impl Node {
             links: node.links.iter().map(|link| Link::new(link, all)).collect(),
             reservations: node.reservations.iter().map(|it| Reservation::new(it, all)).collect(),
             processor: node.processor.as_ref().map(Processor::new),
+            buffer: node.buffer.as_ref().map(QueueBuffer::of_host),
             dropped: node.drops,
             stalled: node.stalled.iter().map(Stalled::new).collect(),
             clock: node.clock.as_ref().map(NodeClock::new),
@@ -463,7 +467,7 @@ impl Link {
             classes: link.classes.iter().map(|class| Class::new(class, &link.reserved)).collect(),
             muted: link.muted.iter().map(Muted::new).collect(),
             mended: Mended::new(link.mended),
-            buffer: LinkBuffer::new(&link.reserved),
+            buffer: QueueBuffer::new(&link.reserved),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::show::micros;
 use paceline::contract::{Grant, GrantedHop};
-use paceline::status::{BufferUse, LinkReserved, NodeStatus, ProcessorUse};
+use paceline::status::{BufferUse, HostBuffer, LinkReserved, NodeStatus, ProcessorUse};
 use serde::{Deserialize, Serialize};
 
 /// The reservation of one publisher's samples for one subscription.
@@ -38,10 +38,10 @@ impl Processor {
     }
 }
 
-/// The queue space of a link for contracts, in bytes on the wire.
+/// The queue space of a link or of a node for contracts, in bytes on the wire.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub(crate) struct LinkBuffer {
+pub(crate) struct QueueBuffer {
     /// Most bytes that all contracts together can have queued.
     pub(crate) reserved_bytes: u64,
     pub(crate) bytes: u64,
@@ -49,7 +49,12 @@ pub(crate) struct LinkBuffer {
     pub(crate) greatest_bytes: u64,
 }
 
-impl LinkBuffer {
+impl QueueBuffer {
+    pub(super) const fn of_host(host: &HostBuffer) -> Self {
+        let BufferUse { held, most } = host.space;
+        Self { reserved_bytes: held, bytes: most, greatest_bytes: host.greatest }
+    }
+
     pub(super) fn new(link: &LinkReserved) -> Option<Self> {
         let BufferUse { held, most } = link.buffer?;
         let greatest_bytes = link.greatest_depth;

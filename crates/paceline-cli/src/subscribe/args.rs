@@ -5,7 +5,7 @@ use crate::config::NodeArgs;
 use crate::payload::is_stdout;
 use paceline::contract::{Proxy, Retransmit};
 use paceline::pull::History;
-use paceline::{Pattern, Tag};
+use paceline::{Pattern, SubscriberBuilder, Tag};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ unchanged. A line break ends each text and JSON sample. A terminal shows only te
 paceline sub robot/camera --max-hz 10 --within 200ms --dry-run
 --dry-run reserves nothing, so another subscriber may take the bandwidth first. The answer is valid for this place: \
 run it on the subscriber's host, with its --link flags. It waits for a publisher for --timeout, 2.5 s by default. \
-Exits with 0 if every matching publisher would grant the request, with 3 otherwise.";
+--with answers for both streams, and --take-offer asks again with what a refusal offers. Exits with 0 if every matching publisher would grant the request, with 3 otherwise.";
 
 /// Arguments of `paceline sub`.
 #[derive(Debug, clap::Args)]
@@ -99,6 +99,25 @@ pub(crate) struct SubArgs {
 }
 
 impl SubArgs {
+    /// Adds the request to `builder`.
+    pub(super) fn apply<'a>(&self, builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
+        let builder = self.wish.apply(builder.proxy(self.proxy.clone()));
+        let mut builder = self.timing.apply(builder.retransmit(self.retransmit));
+        if let Some(level) = self.priority {
+            builder = builder.priority(level);
+        }
+        if let Some(tag) = &self.with {
+            builder = builder.with_tag(tag.as_str());
+        }
+        if let Some(idle) = self.idle {
+            builder = builder.idle(idle);
+        }
+        if self.require_encrypted {
+            builder = builder.require_encrypted();
+        }
+        builder
+    }
+
     /// Returns true if payloads are written to standard output.
     pub(crate) fn to_stdout(&self) -> bool {
         is_stdout(self.out.as_deref())

@@ -1,6 +1,6 @@
 //! `paceline sub --dry-run`: queries the admission test without reserving.
 
-use super::SubArgs;
+use super::{OFFERS_MAX, SubArgs};
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
 use crate::exit::{self, REFUSED};
@@ -8,8 +8,8 @@ use crate::notices;
 use crate::show;
 use crate::status::{ReservedHop, settle};
 use crate::stop::Stop;
-use paceline::contract::{BestEffort, Grant, Proxy, Quote, Refusal, Retransmit};
-use paceline::{Node, Pattern};
+use paceline::contract::{BestEffort, Grant, Offer, OppositeStream, Proxy, Quote, Refusal};
+use paceline::{Node, Pattern, SubscriberBuilder};
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -51,12 +51,20 @@ pub(crate) struct AskArgs {
 struct Query<'a> {
     pattern: &'a Pattern,
     wish: &'a WishArgs,
-    proxy: Proxy,
-    retransmit: Retransmit,
-    priority: Option<u32>,
+    /// Adds the other options of the request.
+    apply: &'a dyn for<'n> Fn(SubscriberBuilder<'n>) -> SubscriberBuilder<'n>,
+    idle: Option<Duration>,
+    /// The number of offers to take.
+    offers: u32,
     timeout: Duration,
     json: bool,
     node: &'a NodeArgs,
+}
+
+/// The answers of the matching publishers, and the offers taken before.
+struct Answers {
+    quotes: Vec<Quote>,
+    taken: Vec<String>,
 }
 
 /// The `--json` line of one publisher.
@@ -72,6 +80,21 @@ struct Line {
     bound_us: Option<u64>,
     /// One period on each hop: an estimate, with and without a contract.
     estimate_us: Option<u64>,
+    hops: Vec<ReservedHop>,
+    refusal: Option<RefusalLine>,
+    /// The other half of a request with `--with`.
+    opposite: Option<OppositeLine>,
+    /// The time without a sample after which the reservation would be released.
+    idle_us: Option<u64>,
+    /// The offers of earlier refusals that this answer includes.
+    taken: Vec<String>,
+}
+
+/// The stream of `--with`.
+#[derive(Serialize)]
+struct OppositeLine {
+    tag: String,
+    bound_us: Option<u64>,
     hops: Vec<ReservedHop>,
     refusal: Option<RefusalLine>,
 }
@@ -103,9 +126,9 @@ pub(super) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let query = Query {
         pattern: &args.pattern,
         wish: &args.wish,
-        proxy: args.proxy.clone(),
-        retransmit: args.retransmit,
-        priority: args.priority,
+        apply: &|builder| args.apply(builder),
+        idle: args.idle,
+        offers: if args.take_offer { OFFERS_MAX } else { 0 },
         timeout: args.timeout.unwrap_or(WAIT),
         json: args.json,
         node: &args.node,
@@ -118,9 +141,9 @@ pub(crate) fn run_ask(args: &AskArgs) -> anyhow::Result<ExitCode> {
     let query = Query {
         pattern: &args.pattern,
         wish: &args.wish,
-        proxy: args.proxy.clone(),
-        retransmit: Retransmit::default(),
-        priority: None,
+        apply: &|builder| args.wish.apply(builder).proxy(args.proxy.clone()),
+        idle: None,
+        offers: 0,
         timeout: args.timeout,
         json: args.json,
         node: &args.node,
@@ -136,12 +159,13 @@ impl Query<'_> {
         settle(&node, self.timeout, &stop);
         self.wish.check(&node, self.pattern)?;
         let until = Instant::now() + self.timeout;
-        let mut quotes = self.ask(&node)?;
-        while quotes.is_empty() && Instant::now() < until && !stop.requested() {
+        let mut answers = self.ask(&node)?;
+        while answers.quotes.is_empty() && Instant::now() < until && !stop.requested() {
             std::thread::sleep(STEP);
-            quotes = self.ask(&node)?;
+            answers = self.ask(&node)?;
         }
         node.close();
+        let Answers { quotes, taken } = answers;
         if quotes.is_empty() {
             let waited = self.timeout.as_millis();
             return Err(exit::refused(format!(
@@ -150,24 +174,36 @@ impl Query<'_> {
             )));
         }
         let promises = self.wish.promises();
+        for offer in taken.iter().filter(|_| !self.json) {
+            show::line(&format!("taking the offer: {offer}"))?;
+        }
         for quote in &quotes {
             match self.json {
-                true => show::json(&Line::new(quote, promises))?,
-                false => show::line(&describe(quote, promises))?,
+                true => show::json(&Line::new(quote, promises, self.idle, &taken))?,
+                false => show::line(&describe(quote, promises, self.idle))?,
             }
         }
         let granted = quotes.iter().all(|quote| is_granted(quote, promises));
         Ok(if granted { ExitCode::SUCCESS } else { ExitCode::from(REFUSED) })
     }
 
-    fn ask(&self, node: &Node) -> anyhow::Result<Vec<Quote>> {
-        let builder = node.subscriber(self.pattern.as_str());
-        let builder = builder.proxy(self.proxy.clone()).retransmit(self.retransmit);
-        let builder = match self.priority {
-            Some(level) => builder.priority(level),
-            None => builder,
-        };
-        self.wish.apply(builder).quotes().map_err(exit::usage)
+    /// Asks the paths, and again with the first offer of a refusal while offers may be taken.
+    fn ask(&self, node: &Node) -> anyhow::Result<Answers> {
+        let mut taken: Vec<Offer> = Vec::new();
+        loop {
+            let builder = (self.apply)(node.subscriber(self.pattern.as_str()));
+            let builder = taken.iter().fold(builder, |builder, offer| builder.offered(offer));
+            let quotes = builder.quotes().map_err(exit::usage)?;
+            let offers = quotes.iter().filter_map(|quote| Some(quote.refusal.as_ref()?.offer));
+            let offer = offers.into_iter().find(|offer| !offer.flags().is_empty());
+            match offer.filter(|_| taken.len() < self.offers as usize) {
+                Some(offer) => taken.push(offer),
+                None => {
+                    let first = taken.iter().filter_map(|it| it.flags().into_iter().next());
+                    return Ok(Answers { quotes, taken: first.collect() });
+                }
+            }
+        }
     }
 }
 
@@ -183,8 +219,8 @@ fn is_reserved(grant: &Grant) -> bool {
     grant.hops.iter().any(|hop| hop.capacity.is_some())
 }
 
-/// Formats one publisher's answer. `promises` is true if the request has a contract.
-fn describe(quote: &Quote, promises: bool) -> String {
+/// Formats one publisher's answer. `promises` is true if the request has a contract, which `idle` without a sample ends.
+fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
     let Quote { tag, node, .. } = quote;
     let answer = match (&quote.refusal, &quote.grant) {
         (Some(refusal), _) => format!("no: {refusal}"),
@@ -203,7 +239,36 @@ fn describe(quote: &Quote, promises: bool) -> String {
         (None, None) => "yes, as best effort: --within or --loss requests a contract".to_owned(),
     };
     let mut text = format!("{tag} of {node}: {answer}");
-    for hop in quote.grant.iter().filter(|it| is_reserved(it)).flat_map(|grant| &grant.hops) {
+    describe_hops(&mut text, quote.grant.as_ref());
+    if let Some(idle) = idle.filter(|_| quote.is_granted() && promises) {
+        text.push_str(&format!(
+            "\n  released after {idle:?} without a sample, and requested again by the next one"
+        ));
+    }
+    if let Some(OppositeStream { tag, grant, refusal }) = &quote.opposite {
+        let answer = match (refusal, grant) {
+            (Some(refusal), _) => format!("no: {refusal}"),
+            (None, Some(grant)) if is_reserved(grant) => format!("yes: {grant}"),
+            (None, Some(_)) => "yes, as best effort: no link of its path has a capacity".to_owned(),
+            (None, None) => "no: its publishing rate or sample size is unknown".to_owned(),
+        };
+        text.push_str(&format!("\n  with {tag}: {answer}"));
+        describe_hops(&mut text, grant.as_ref());
+    }
+    if let Some(estimate) = quote.estimate.filter(|it| it.hops > 0) {
+        let time = |time: paceline_sched::Duration| show::millis(show::micros(time.into()));
+        let (delay, period) = (time(estimate.delay()), time(estimate.period));
+        let hops = if estimate.hops == 1 { "1 hop" } else { &format!("{} hops", estimate.hops) };
+        text.push_str(&format!(
+            "\n  estimate by its period: {delay} ms, {hops} of {period} ms each"
+        ));
+    }
+    text
+}
+
+/// Adds a line for each hop of a contract that reserves something.
+fn describe_hops(text: &mut String, grant: Option<&Grant>) {
+    for hop in grant.iter().filter(|it| is_reserved(it)).flat_map(|grant| &grant.hops) {
         let bound = show::millis(show::micros(hop.bound.into()));
         text.push_str(&format!("\n  {} -{}->: {bound} ms", hop.node_name, hop.link));
         let bits = hop.bytes_per_s.saturating_mul(8);
@@ -217,20 +282,21 @@ fn describe(quote: &Quote, promises: bool) -> String {
             None => text.push_str(", estimate: the link has no capacity"),
         }
     }
-    if let Some(estimate) = quote.estimate.filter(|it| it.hops > 0) {
-        let time = |time: paceline_sched::Duration| show::millis(show::micros(time.into()));
-        let (delay, period) = (time(estimate.delay()), time(estimate.period));
-        let hops = if estimate.hops == 1 { "1 hop" } else { &format!("{} hops", estimate.hops) };
-        text.push_str(&format!(
-            "\n  estimate by its period: {delay} ms, {hops} of {period} ms each"
-        ));
-    }
-    text
+}
+
+fn reserved_hops(grant: Option<&Grant>) -> Vec<ReservedHop> {
+    grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect())
 }
 
 impl Line {
-    fn new(quote: &Quote, promises: bool) -> Self {
+    fn new(quote: &Quote, promises: bool, idle: Option<Duration>, taken: &[String]) -> Self {
         let grant = quote.grant.as_ref();
+        let opposite = quote.opposite.as_ref().map(|it| OppositeLine {
+            tag: it.tag.to_string(),
+            bound_us: it.grant.as_ref().map(|grant| show::micros(grant.bound.into())),
+            hops: reserved_hops(it.grant.as_ref()),
+            refusal: it.refusal.as_ref().map(RefusalLine::new),
+        });
         Self {
             tag: quote.tag.to_string(),
             publisher: quote.publisher.to_string(),
@@ -241,8 +307,11 @@ impl Line {
             within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
             estimate_us: quote.estimate.map(|it| show::micros(it.delay().into())),
-            hops: grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect()),
+            hops: reserved_hops(grant),
             refusal: quote.refusal.as_ref().map(RefusalLine::new),
+            opposite,
+            idle_us: idle.map(show::micros),
+            taken: taken.to_vec(),
         }
     }
 }
@@ -285,22 +354,23 @@ mod tests {
             complete,
             grant,
             refusal: None,
+            opposite: None,
             estimate: None,
         }
     }
 
     #[test]
     fn best_effort_is_explained_with_a_fix() {
-        let silent = describe(&quote(false, None), true);
+        let silent = describe(&quote(false, None), true, None);
         assert_eq!(silent, "cam of robot: some nodes of its path did not answer: try again");
-        let unknown = describe(&quote(true, None), true);
+        let unknown = describe(&quote(true, None), true, None);
         assert!(
             unknown.starts_with(
                 "cam of robot: no, only as best effort: its publishing rate is unknown"
             ),
             "{unknown}"
         );
-        let unasked = describe(&quote(true, None), false);
+        let unasked = describe(&quote(true, None), false, None);
         assert_eq!(
             unasked,
             "cam of robot: yes, as best effort: --within or --loss requests a contract"
@@ -312,7 +382,7 @@ mod tests {
         for (complete, promises, granted) in
             [(true, false, true), (false, false, false), (true, true, false)]
         {
-            let line = Line::new(&quote(complete, None), promises);
+            let line = Line::new(&quote(complete, None), promises, None, &[]);
             assert_eq!((line.granted, line.complete, line.best_effort), (granted, complete, true));
         }
     }

@@ -21,6 +21,66 @@ fn camera(robot: &Host) -> (Running, String) {
 }
 
 #[test]
+fn a_dry_run_answers_for_both_halves_idle_times_and_offers() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let (_camera, connect) = camera(&robot);
+    let link = ["--link", &connect, "--within", "200ms"];
+    let dry = |more: &[&str]| {
+        operator.run(&[&["sub", "cam", "--dry-run", "--max-hz", "5"], &link[..], more].concat())
+    };
+    printed(
+        &dry(&["--with", "cmd"]),
+        3,
+        "cam of cam: no: there is no contract of 'cmd' to tie it to: publish it on the subscriber's host",
+    );
+    // A node keeps the link, and others of its host use it.
+    let _node = operator.start(&["node", "--name", "operator", "--link", &connect]);
+    let command = ["pub", "cmd", "go", "--hz", "10", "--name", "stick"];
+    let _commands = operator.start(&command);
+    let _steering = robot.start(&["sub", "cmd", "--within", "200ms"]);
+    let tied = |more: &[&str]| {
+        let all = ["sub", "cam", "--dry-run", "--within", "200ms", "--with", "cmd"];
+        operator.run(&[&all[..], more].concat())
+    };
+    let until = Instant::now() + LIMIT;
+    while tied(&["--max-hz", "5"]).code != Some(0) && Instant::now() < until {}
+    let both = tied(&["--max-hz", "5"]);
+    printed(&both, 0, "\n  with cmd: yes: within ");
+    assert!(both.text().contains(" -thin->: "), "{}", both.text());
+    let line = &tied(&["--max-hz", "5", "--json"]).json()[0];
+    let other = &line["opposite"];
+    assert_eq!((&other["tag"], &other["refusal"]), (&"cmd".into(), &serde_json::Value::Null));
+    assert!(other["bound_us"].as_u64() > Some(0), "{line}");
+    let idle = operator.run(&[
+        "sub",
+        "cam",
+        "--dry-run",
+        "--max-hz",
+        "5",
+        "--within",
+        "200ms",
+        "--idle",
+        "2s",
+    ]);
+    printed(&idle, 0, "\n  released after 2s without a sample, and requested again");
+    // 20 pictures per second need more than 2 Mbit/s; the offer fits.
+    let ask = ["sub", "cam", "--dry-run", "--within", "200ms"];
+    printed(&operator.run(&ask), 3, "cam of cam: no: ");
+    let taken = operator.run(&[&ask[..], &["--take-offer"]].concat());
+    printed(&taken, 0, "taking the offer: --max-hz ");
+    let line = &operator.run(&[&ask[..], &["--take-offer", "--json"]].concat()).json()[0];
+    assert_eq!((&line["granted"], &line["refusal"]), (&true.into(), &serde_json::Value::Null));
+    assert!(line["taken"][0].as_str().unwrap().starts_with("--max-hz "), "{line}");
+    let list = operator.run(&["ls", "--reservations", "--json"]).text();
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let nodes = list["nodes"].as_array().unwrap();
+    let reserved = nodes.iter().filter_map(|node| node["reservations"].as_array()).flatten();
+    assert!(reserved.clone().all(|it| it["tag"] == "cmd"), "{list}");
+    assert!(reserved.count() > 0, "the commands alone are reserved: {list}");
+    printed(&operator.run(&["sub", "cam", "--dry-run", "--with", "cmd"]), 2, "with");
+}
+
+#[test]
 fn a_request_is_checked_before_and_changed_while_it_runs() {
     let (robot, operator) = (Host::new(), Host::new());
     let (_camera, connect) = camera(&robot);

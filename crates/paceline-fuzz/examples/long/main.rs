@@ -16,13 +16,14 @@ use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
+use paceline_fuzz::films::recorded_films;
 use paceline_fuzz::sched::{DRIVERS, Driver};
 use paceline_sim::cuts::Faults;
-use paceline_sim::promises::PromisesResult;
+use paceline_sim::promises::{Film, PromisesResult, generated_films};
 
 /// Scenarios that a thread runs before it checks the clock and records its progress.
 const BLOCK: u64 = 2_000;
@@ -33,11 +34,12 @@ const CUTS: u64 = 8;
 /// Frames of a hostile neighbour that a node must acknowledge in one scenario.
 const HOSTILE_FRAMES: u64 = 60_000;
 /// The network drivers, which alternate with the drivers of the scheduling disciplines.
-const NETWORKS: [Driver; 6] = [
+const NETWORKS: [Driver; 7] = [
     Driver { name: "storm", run: storm, watched: None },
     Driver { name: "promises", run: promises, watched: None },
     Driver { name: "tolerances", run: tolerances, watched: None },
     Driver { name: "requests", run: requests, watched: None },
+    Driver { name: "films", run: films, watched: None },
     Driver { name: "cuts", run: cuts, watched: None },
     Driver { name: "hostile", run: hostile, watched: None },
 ];
@@ -91,6 +93,14 @@ fn tolerances(seed: u64) -> Result<(), String> {
 
 fn requests(seed: u64) -> Result<(), String> {
     count(&paceline_sim::promises::run_full(seed)?);
+    Ok(())
+}
+
+/// Networks with the sizes of recorded films, or of generated ones without the recordings.
+fn films(seed: u64) -> Result<(), String> {
+    static FILMS: OnceLock<Vec<Film>> = OnceLock::new();
+    let films = FILMS.get_or_init(|| recorded_films().unwrap_or_else(generated_films));
+    count(&paceline_sim::promises::run_films(seed, films)?);
     Ok(())
 }
 

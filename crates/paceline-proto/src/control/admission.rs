@@ -19,13 +19,13 @@ mod turns;
 use super::booking::{Booking, request};
 use super::cut;
 use super::graph::Tree;
-use super::links::Links;
+use super::links::{DELIVERY, Links};
 use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, PairKey, Registry};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::tie::Ties;
-use crate::form::{Proxy, ScaledForm};
+use crate::form::{Form, Proxy, ScaledForm};
 use crate::ids::{NodeId, PublisherId};
 use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
@@ -195,8 +195,10 @@ pub(super) struct Round<'r> {
 
 impl Admission {
     pub(super) fn new(me: NodeId) -> Self {
+        let mut reservations = Reservations::new(NodeIndex(me.0), 1, TIMING, me.0);
+        reservations.set_delivery(DELIVERY);
         Self {
-            reservations: Reservations::new(NodeIndex(me.0), 1, TIMING, me.0),
+            reservations,
             links: Links::default(),
             bookings: BTreeMap::new(),
             asks: BTreeMap::new(),
@@ -460,14 +462,19 @@ pub(super) fn impossible(pair: &Pair<'_>) -> Option<RefusalReason> {
     if let Some(obstacle) = pair.obstacle() {
         return Some(obstacle);
     }
-    let recodes = pair.asked.bitrate.is_some() && pair.spec.kind.is_video();
-    let asked = pair.asked.size.or(pair.spec.size.filter(|_| recodes))?;
-    if let Some(source) = pair.spec.size
+    size_obstacle(pair.spec, pair.asked)
+}
+
+/// Returns the reason if a publisher cannot deliver the size of the form `asked`.
+pub(super) fn size_obstacle(spec: &PublisherSpec, asked: Form) -> Option<RefusalReason> {
+    let recodes = asked.bitrate.is_some() && spec.kind.is_video();
+    let asked = asked.size.or(spec.size.filter(|_| recodes))?;
+    if let Some(source) = spec.size
         && !asked.fits_in(source)
     {
         return Some(RefusalReason::SizeAboveSource { asked, source });
     }
-    pair.spec.unscalable.map(|why| RefusalReason::Unscalable { asked, why })
+    spec.unscalable.map(|why| RefusalReason::Unscalable { asked, why })
 }
 
 /// Returns a refusal by `node` without figures.

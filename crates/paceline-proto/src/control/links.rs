@@ -26,7 +26,13 @@ const EPOCH: u64 = 0;
 /// The default buffer of a link for contracts, in bytes.
 pub const BUFFER_DEFAULT: u64 = 256_000_000;
 
-/// The queue space of a link for contracts, in bytes on the wire.
+/// The default buffer of a node for the contracts on all its links and of its subscribers, in bytes.
+pub const HOST_BUFFER_DEFAULT: u64 = 1_000_000_000;
+
+/// The link that stands for the subscribers of this node; the others count from 1.
+pub(super) const DELIVERY: LinkId = LinkId(0);
+
+/// The queue space of a link or of a node for contracts, in bytes on the wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct BufferUse {
     /// The reserved part: the most bytes that all contracts together can have queued.
@@ -76,6 +82,13 @@ pub(super) struct Seat {
     pub(super) unguaranteed: Option<Unguaranteed>,
 }
 
+impl Seat {
+    /// Returns the place of streams to the subscribers of this node.
+    pub(super) const fn of_subscribers() -> Self {
+        Self { link: DELIVERY, class: String::new(), unguaranteed: None }
+    }
+}
+
 /// The links of this node, by name.
 #[derive(Debug, Default)]
 pub(super) struct Links {
@@ -85,6 +98,8 @@ pub(super) struct Links {
     ids: u32,
     /// The processor time for promises on this host; `None` if the cost of samples was never measured.
     pub(super) processor: Option<CpuBudget>,
+    /// The queue space for contracts of all links and subscribers, in bytes on the wire.
+    pub(super) host_buffer: Option<u64>,
 }
 
 impl Line {
@@ -162,6 +177,11 @@ impl Links {
         Some(BufferUse { held, most })
     }
 
+    /// Returns the size of this node's buffer.
+    pub(super) fn host_buffer(&self) -> u64 {
+        self.host_buffer.unwrap_or(HOST_BUFFER_DEFAULT)
+    }
+
     /// Returns the guaranteed and the reserved rate of each class of a link, in matching order.
     pub(super) fn class_uses(&self, reservations: &Reservations, link: &str) -> Vec<ClassUse> {
         let Some((line, tree)) =
@@ -219,7 +239,9 @@ impl Links {
             let least = carried.entry(&hop.link_name).or_insert(hop.capacity);
             *least = least.iter().copied().chain(hop.capacity).min();
         }
-        let mut specs = Vec::new();
+        let host_buffer = Some(self.host_buffer());
+        let delivery = LinkParameters::new(ENDLESS, AdmissionTest::Delivery, 0);
+        let mut specs = vec![(DELIVERY, LinkParameters { host_buffer, ..delivery })];
         for (name, capacity) in carried {
             let settings = self.settings.get(name).cloned().unwrap_or_default();
             let mut id = || {
@@ -237,7 +259,10 @@ impl Links {
             for class in named.iter().flat_map(|tree| tree.classes()) {
                 line.classes.entry(class.name.clone()).or_insert_with(&mut id);
             }
-            let spec = |spec| LinkParameters { cpu: self.processor, buffer: line.buffer(), ..spec };
+            // A link without a capacity promises nothing about its queue.
+            let (buffer, cpu) = (line.buffer(), self.processor);
+            let host_buffer = host_buffer.filter(|_| buffer.is_some());
+            let spec = |spec| LinkParameters { cpu, buffer, host_buffer, ..spec };
             specs.push((line.id, spec(line.parameters())));
             let classes = line.classes.iter();
             specs.extend(classes.map(|(name, id)| (*id, spec(line.class_parameters(name)))));

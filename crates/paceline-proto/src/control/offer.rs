@@ -19,7 +19,7 @@ const RATE_PARTS: u64 = 32;
 /// The steps between nothing and the requested size of pictures.
 const SIXTEENTHS: u64 = 16;
 /// A holder for demands that are only tested, never reserved.
-const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
+pub(super) const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
 
 /// A demand of one stream to test on one link.
 pub(super) struct Tried<'t> {
@@ -56,6 +56,10 @@ pub(super) fn name_lack(refusal: &mut Refusal, lack: &paceline_admit::LinkRefusa
         Resource::Buffer => {
             let (needed, available) = (lack.needed, lack.available);
             refusal.reason = RefusalReason::Buffer { needed, available };
+        }
+        Resource::HostBuffer => {
+            let (needed, available) = (lack.needed, lack.available);
+            refusal.reason = RefusalReason::HostBuffer { needed, available };
         }
         Resource::Guarantee => {
             refusal.reason = RefusalReason::NoGuarantee { why: Unguaranteed::NoCurve };

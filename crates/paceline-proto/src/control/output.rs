@@ -2,6 +2,7 @@
 
 use super::best_effort::BestEffort;
 use super::grant::Grant;
+use super::opposite::OppositeStream;
 use super::refusal::Refusal;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -138,6 +139,8 @@ pub enum ControlOutput {
         grant: Option<Grant>,
         /// The obstacle; `None` if all nodes that have answered would grant the contract.
         refusal: Option<Refusal>,
+        /// The opposite stream, if the request is tied to one.
+        opposite: Option<Box<OppositeStream>>,
         /// The trials of [`Control::survey_trials`](super::Control::survey_trials) that all nodes of the path would
         /// grant, one bit each.
         fits: u64,

@@ -102,6 +102,14 @@ pub enum RefusalReason {
         /// The size of the buffer.
         available: u64,
     },
+    /// The buffer of the node, for all its links and subscribers together, lacks space for this stream in addition to
+    /// those admitted before. Both figures are in bytes on the wire.
+    HostBuffer {
+        /// The most bytes that all streams together could have queued on the node.
+        needed: u64,
+        /// The size of the buffer.
+        available: u64,
+    },
     /// The node did not answer repeated requests on the path, or gave no reliable answer.
     NoAnswer,
     /// The requested size exceeds the source's. Pictures can only be scaled down.
@@ -161,6 +169,7 @@ impl Refusal {
             | RefusalReason::Processor { .. }
             | RefusalReason::NoGuarantee { .. }
             | RefusalReason::Buffer { .. }
+            | RefusalReason::HostBuffer { .. }
             | RefusalReason::NoAnswer
             | RefusalReason::Opposite { .. } => true,
             RefusalReason::SizeAboveSource { .. }
@@ -212,6 +221,29 @@ impl Refusal {
                  or --proxy auto"
             )
         }
+    }
+
+    fn fmt_buffer(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
+        write!(
+            f,
+            "the buffer of link '{}' of '{}' is too small: with existing contracts up to {needed} bytes \
+             could wait there, of at most {available}; {}, or raise the link's buffer",
+            self.link, self.node_name, self.offer,
+        )
+    }
+
+    fn fmt_host_buffer(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        needed: u64,
+        available: u64,
+    ) -> fmt::Result {
+        write!(
+            f,
+            "the host buffer of '{}' is too small: with existing contracts up to {needed} bytes could wait \
+             on its links and for its subscribers, of at most {available}; {}, or raise its host_buffer",
+            self.node_name, self.offer,
+        )
     }
 
     fn fmt_opposite(&self, f: &mut fmt::Formatter<'_>, missing: bool) -> fmt::Result {
@@ -267,12 +299,10 @@ impl fmt::Display for Refusal {
                 Duration::from_nanos(available),
                 self.offer,
             ),
-            RefusalReason::Buffer { needed, available } => write!(
-                f,
-                "the buffer of link '{}' of '{}' is too small: with existing contracts up to {needed} bytes \
-                 could wait there, of at most {available}; {}, or raise the link's buffer",
-                self.link, self.node_name, self.offer,
-            ),
+            RefusalReason::Buffer { needed, available } => self.fmt_buffer(f, needed, available),
+            RefusalReason::HostBuffer { needed, available } => {
+                self.fmt_host_buffer(f, needed, available)
+            }
             RefusalReason::NoGuarantee { why } => write!(f, "{on} {why}"),
             RefusalReason::NoAnswer => write!(
                 f,

@@ -1,36 +1,37 @@
 //! Surveys: ask all nodes of a path at once for the contract that they would currently grant.
 //!
 //! Each node answers from the current reservations of its link, without a reservation. The question has the
-//! topic [`Topic::Room`]. Every node answers for its own link of the path, so an offer was tested on every
-//! hop.
+//! topic [`Topic::Room`](super::Topic::Room). Every node answers for its own link of the path, so an offer was tested
+//! on every hop. A request that is tied to an opposite stream also asks the nodes of that stream's path, which test it
+//! beside the first one.
+
+mod prospect;
+mod query;
 
 use super::admission::{Survey, blank};
-use super::ask::Topic;
-use super::booking::{trunk, wanted};
-use super::codec::{
-    put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
-};
-use super::detour::StreamPath;
-use super::grant::Grant;
-use super::graph::HOPS_MAX;
-use super::offer::{Tried, both, name_lack};
+use super::booking::trunk;
+use super::contract::asked;
+use super::links::Seat;
+use super::offer::{NOBODY, Tried, both, name_lack};
 use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::request::Ask;
 use super::shares::stays_apart;
-use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use super::trial::TrafficTrial;
 use super::{Control, ControlOutput};
 use crate::classes::Unguaranteed;
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_admit::reserve::{NodeIndex, Reservations};
 use paceline_admit::{Admission, StreamDemand, Trunk};
 use paceline_sched::{Duration, Instant};
+use prospect::{Hoped, Prospect};
+use query::{Half, Obstacles, Query};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -62,21 +63,50 @@ impl Estimate {
 #[derive(Debug)]
 enum Cause {
     /// A pair of a publisher here was refused; contains the original refusal.
-    Refused(Refusal),
-    /// A local caller requested it; contains the contract that would be granted, if any.
-    Curious(Option<Grant>),
+    Refused(Box<Refusal>),
+    /// A local caller requested it.
+    Curious(Box<Hoped>),
 }
 
 #[derive(Debug)]
 struct Open {
     cause: Cause,
-    pair: PairKey,
-    path: Vec<NodeId>,
+    query: Query,
     /// The trials that every node that has answered would grant, one bit each.
     fits: u64,
     waiting: BTreeSet<u64>,
     found: Vec<Refusal>,
+    /// The obstacles of the opposite pair.
+    opposed: Vec<Refusal>,
     until: Instant,
+}
+
+impl Open {
+    /// Adds the answer of a node.
+    fn hear(&mut self, Obstacles { first, opposite, fits }: Obstacles) {
+        self.found.extend(first);
+        self.opposed.extend(opposite);
+        self.fits &= fits;
+    }
+}
+
+/// A pair's stream on a node's link of its path.
+struct Leg<'c> {
+    spec: &'c PublisherSpec,
+    /// The hop to the next node; `None` at the end of the path.
+    hop: Option<&'c HopInfo>,
+    seat: Seat,
+    trunk: Trunk,
+    form: Form,
+    ask: Ask,
+    next: NodeId,
+}
+
+impl Leg<'_> {
+    /// Returns the demand of the stream; `None` if it is unknown or nothing is promised.
+    fn demand(&self) -> Option<StreamDemand> {
+        asked(self.spec, self.form, &self.ask)?
+    }
 }
 
 /// The open surveys.
@@ -89,6 +119,11 @@ pub(super) struct State {
 }
 
 impl State {
+    const fn next_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
     /// Returns true if the question belongs to a survey.
     pub(super) fn asked(&self, question: u64) -> bool {
         self.questions.contains_key(&question)
@@ -99,70 +134,9 @@ impl State {
     }
 }
 
-/// The question to each node of a path.
-#[derive(Clone, Debug)]
-struct Query {
-    pair: PairKey,
-    request: SubscriptionSpec,
-    path: Vec<NodeId>,
-    split: Split,
-    /// At most [`TrafficTrial::TRIALS_MAX`].
-    trials: Vec<TrafficTrial>,
-}
-
-impl Query {
-    fn encode(&self) -> Bytes {
-        let mut out = vec![Topic::Room.code()];
-        put_pair(&mut out, self.pair.0, self.pair.1);
-        put_subscription(&mut out, &self.request);
-        out.put_varint(self.path.len() as u64);
-        for node in &self.path {
-            out.put_u64(node.0);
-        }
-        out.put_varint(self.split.code().into());
-        out.put_varint(self.trials.len() as u64);
-        self.trials.iter().for_each(|trial| trial.write(&mut out));
-        out.into()
-    }
-
-    /// Decodes the body after the topic.
-    fn decode(body: Bytes) -> Result<Self, WireError> {
-        let mut reader = Reader::new(body);
-        let pair = read_pair(&mut reader)?;
-        let request = read_subscription(&mut reader)?;
-        let count = reader.len(HOPS_MAX + 1, "path")?;
-        let path = (0..count).map(|_| reader.u64("path").map(NodeId)).collect::<Result<_, _>>()?;
-        let split = Split::from_code(count, reader.varint32("split")?);
-        let count = reader.len(TrafficTrial::TRIALS_MAX, "trials")?;
-        let trials =
-            (0..count).map(|_| TrafficTrial::read(&mut reader)).collect::<Result<_, _>>()?;
-        reader.finish()?;
-        Ok(Self { pair, request, path, split, trials })
-    }
-}
-
-/// Encodes a node's answer: the obstacle on its link, or none, and the trials that it would grant.
-fn encode_answer(refusal: Option<&Refusal>, fits: u64) -> Bytes {
-    let mut out = Vec::new();
-    out.put_u64(fits);
-    out.put_flag(refusal.is_some());
-    if let Some(refusal) = refusal {
-        put_refusal(&mut out, refusal);
-    }
-    out.into()
-}
-
-fn decode_answer(body: Bytes) -> Result<(Option<Refusal>, u64), WireError> {
-    let mut reader = Reader::new(body);
-    let fits = reader.u64("trials")?;
-    let refusal = if reader.flag("refusal")? { Some(read_refusal(&mut reader)?) } else { None };
-    reader.finish()?;
-    Ok((refusal, fits))
-}
-
 impl Control {
     /// Asks whether the path from `publisher` to this node would currently grant `request`. Nothing is
-    /// reserved.
+    /// reserved. A request that is tied to an opposite stream is granted if both paths would grant both.
     ///
     /// Returns the number of the survey. [`ControlOutput::Surveyed`] with that number carries the answer,
     /// after 500 ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
@@ -186,16 +160,26 @@ impl Control {
     ) -> Option<u64> {
         trials.truncate(TrafficTrial::TRIALS_MAX);
         self.advance(now);
-        let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
         let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
-        let StreamPath { nodes: path, proxy, .. } = self.way(pair, spec, &request)?;
-        let proxy = path.iter().position(|node| *node == proxy).unwrap_or_default();
-        let split = Split::of(&self.registry, &path).with_proxy(proxy);
-        let wanted =
-            wanted(publisher, spec, &request, (split, spec.form_behind(&request, &path, split)));
-        let grant = wanted.map(|demanded| self.grant_of(pair, &request, &path, &demanded));
-        let query = Query { pair, request, path, split, trials };
-        Some(self.send_queries(&query, Cause::Curious(grant)))
+        let prospect = self.prospect(pair, request)?;
+        Some(match prospect {
+            Prospect::Open(query, hoped) => {
+                self.send_queries(Query { trials, ..*query }, Cause::Curious(hoped))
+            }
+            Prospect::Refused(refusal, opposite) => {
+                let survey = self.surveys.next_number();
+                let (complete, grant, refusal) = (true, None, Some(*refusal));
+                self.outputs.push_back(ControlOutput::Surveyed {
+                    survey,
+                    complete,
+                    grant,
+                    refusal,
+                    opposite,
+                    fits: 0,
+                });
+                survey
+            }
+        })
     }
 
     /// Predicts the longest delay of the samples from `publisher` to this node by the model of Juvva (1999): each hop
@@ -225,8 +209,9 @@ impl Control {
         name_lack(&mut refusal, &lack, rate);
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path).with_proxy(proxy);
-            let query = Query { pair, request, path, split, trials: Vec::new() };
-            self.send_queries(&query, Cause::Refused(refusal));
+            let first = Half { pair, request, path, split };
+            let query = Query { first, opposite: None, trials: Vec::new() };
+            self.send_queries(query, Cause::Refused(Box::new(refusal)));
         } else {
             self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
         }
@@ -250,24 +235,24 @@ impl Control {
         hop.map(|hop| hop.link_name.clone()).unwrap_or_default()
     }
 
-    fn send_queries(&mut self, query: &Query, cause: Cause) -> u64 {
-        let number = self.surveys.next;
-        self.surveys.next += 1;
+    fn send_queries(&mut self, query: Query, cause: Cause) -> u64 {
+        let number = self.surveys.next_number();
         let mut open = Open {
             cause,
-            pair: query.pair,
-            path: query.path.clone(),
             fits: u64::MAX,
             waiting: BTreeSet::new(),
             found: Vec::new(),
+            opposed: Vec::new(),
             until: self.now + WAIT,
+            query,
         };
-        for &node in &query.path {
+        let Query { first, opposite, .. } = &open.query;
+        let nodes = first.path.iter().chain(opposite.iter().flat_map(|half| &half.path));
+        for node in nodes.copied().collect::<BTreeSet<NodeId>>() {
             if node == self.me {
-                open.found.extend(self.tell_obstacle(query));
-                open.fits &= self.fitting(query);
-            } else if Some(&node) != query.path.last() {
-                let question = self.ask(self.now, node, query.encode());
+                open.hear(self.tell_obstacles(&open.query));
+            } else {
+                let question = self.ask(self.now, node, open.query.encode());
                 self.surveys.questions.insert(question, number);
                 open.waiting.insert(question);
             }
@@ -277,14 +262,38 @@ impl Control {
         number
     }
 
-    /// Returns the obstacle at this node, if any: a missing right, or its link of the path.
-    fn tell_obstacle(&self, query: &Query) -> Option<Refusal> {
-        let Query { pair, request, path, split, .. } = query;
+    /// Returns the obstacles at this node: of the first pair, and of the opposite one beside it.
+    fn tell_obstacles(&self, query: &Query) -> Obstacles {
+        let Query { first, opposite, trials } = query;
+        let beside = |opposite: &Half| self.tell_obstacle(opposite, Some(first));
+        let fits = |trial: &TrafficTrial| self.grants_trial(first, trial).unwrap_or(false);
+        let granted = trials.iter().enumerate().filter(|(_, trial)| fits(trial));
+        Obstacles {
+            first: self.tell_obstacle(first, None),
+            opposite: opposite.as_ref().and_then(beside),
+            fits: granted.fold(0, |bits, (number, _)| bits | 1 << number),
+        }
+    }
+
+    /// Returns true if this node would grant a trial instead of a pair's request.
+    fn grants_trial(&self, half: &Half, trial: &TrafficTrial) -> Option<bool> {
+        let Half { pair, request, path, split } = half;
+        let (spec, request) = trial.apply(self.publisher(pair.1)?, request);
+        let spec = Arc::new(spec);
+        let seen = Pair::at(*pair, &spec, &request, Place::on(path, *split, self.me)?);
+        let room = self.on_link(half, (&spec, &request), None, |tried, _, _| tried.is_granted());
+        Some(self.access.prospect(&self.registry, &seen).is_none() && room.unwrap_or(true))
+    }
+
+    /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `beside` counts as
+    /// reserved.
+    fn tell_obstacle(&self, half: &Half, beside: Option<&Half>) -> Option<Refusal> {
+        let Half { pair, request, path, split } = half;
         let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
         let room = || {
-            self.on_link(query, (spec, request), |tried, refusal, why| {
+            self.on_link(half, (spec, request), beside, |tried, refusal, why| {
                 let mut refusal = tried.explain(refusal)?;
                 if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, why) {
                     refusal.reason = RefusalReason::NoGuarantee { why };
@@ -295,49 +304,61 @@ impl Control {
         self.access.prospect(&self.registry, &seen).or_else(|| room().flatten())
     }
 
-    /// Returns the trials of a question that this node would grant, one bit each.
-    fn fitting(&self, query: &Query) -> u64 {
-        let fits = |trial: &TrafficTrial| self.grants_trial(query, trial).unwrap_or(false);
-        let bits = query.trials.iter().enumerate();
-        bits.filter(|(_, trial)| fits(trial)).fold(0, |bits, (number, _)| bits | 1 << number)
-    }
-
-    fn grants_trial(&self, query: &Query, trial: &TrafficTrial) -> Option<bool> {
-        let Query { pair, request, path, split, .. } = query;
-        let declared = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
-        let (spec, request) = trial.apply(declared, request);
-        let spec = Arc::new(spec);
-        let seen = Pair::at(*pair, &spec, &request, Place::on(path, *split, self.me)?);
-        let room = self.on_link(query, (&spec, &request), |tried, _, _| tried.is_granted());
-        Some(self.access.prospect(&self.registry, &seen).is_none() && room.unwrap_or(true))
-    }
-
-    /// Tests a demand on this node's link of the path. Returns `None` if the link has no limit.
-    fn on_link<T>(
-        &self,
-        query: &Query,
-        (spec, request): (&PublisherSpec, &SubscriptionSpec),
-        test: impl FnOnce(Tried<'_>, Refusal, Option<Unguaranteed>) -> T,
-    ) -> Option<T> {
-        let Query { pair, path, split, .. } = query;
+    /// Returns the stream of a pair on this node's link of its path, if that limits anything. At the end of the path, its
+    /// link is the one to the subscribers.
+    fn leg<'a>(
+        &'a self,
+        half: &Half,
+        (spec, request): (&'a PublisherSpec, &SubscriptionSpec),
+    ) -> Option<Leg<'a>> {
+        let Half { pair, path, split, .. } = half;
         let at = path.iter().position(|node| *node == self.me)?;
-        let next = *path.get(at + 1)?;
+        let next = path.get(at + 1).copied();
         let counted = self.admission.links.processor.is_some();
-        let hop = self.hops.get(&next).filter(|hop| hop.capacity.is_some() || counted)?;
+        let limits = |hop: &&HopInfo| hop.capacity.is_some() || counted;
+        let hop = next.map(|next| self.hops.get(&next).filter(limits));
+        let hop = if let Some(hop) = hop { Some(hop?) } else { None };
+        // Without a link that limits the path, nothing is reserved.
+        if hop.is_none() && !split.is_limited() {
+            return None;
+        }
         let behind = spec.form_behind(request, path, *split);
         let form = if split.is_scaled(at) { behind } else { Form::FULL };
         let ask = Ask::new(request, spec, at, *split)?;
-        let seat = self.admission.links.seat(&self.registry, self.me, (pair.1, next))?;
-        let link = self.admission.reservations.link(seat.link)?;
-        let trunk = Reservations::trunk_to(
-            trunk(pair.1, stays_apart(spec, request), form),
-            NodeIndex(next.0),
-        );
-        let left = self.left_for(*pair, next, link, trunk);
+        let seat = match next {
+            Some(next) => self.admission.links.seat(&self.registry, self.me, (pair.1, next))?,
+            None => Seat::of_subscribers(),
+        };
+        let next = next.unwrap_or(self.me);
+        let trunk = trunk(pair.1, stays_apart(spec, request), form);
+        let trunk = Reservations::trunk_to(trunk, NodeIndex(next.0));
+        Some(Leg { spec, hop, seat, trunk, form, ask, next })
+    }
+
+    /// Tests a demand on this node's link of the path, with the reservation of the pair `beside`. Returns `None` if the
+    /// link has no limit.
+    fn on_link<T>(
+        &self,
+        half: &Half,
+        asked: (&PublisherSpec, &SubscriptionSpec),
+        beside: Option<&Half>,
+        test: impl FnOnce(Tried<'_>, Refusal, Option<Unguaranteed>) -> T,
+    ) -> Option<T> {
+        let Leg { spec, hop, seat, trunk, form, ask, next } = self.leg(half, asked)?;
+        let reservations = &self.admission.reservations;
+        let held = beside.and_then(|half| {
+            let leg = self.leg(half, (self.publisher(half.pair.1)?, &half.request))?;
+            Some(((leg.seat.link, leg.trunk, NOBODY), leg.demand()?))
+        });
+        let link = match held {
+            Some((at, demand)) => Cow::Owned(reservations.link_with(seat.link, at, &demand)?),
+            None => Cow::Borrowed(reservations.link(seat.link)?),
+        };
+        let left = self.left_for(half.pair, next, &link, trunk);
         let (link, before) =
-            left.as_ref().map_or((link, None), |(link, before)| (link, Some(before)));
-        let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
-        refusal.link.clone_from(&hop.link_name);
+            left.as_ref().map_or((&*link, None), |(link, before)| (link, Some(before)));
+        let mut refusal = blank(half.pair, self.me, &self.registry, RefusalReason::Capacity);
+        refusal.link = hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
         refusal.class = seat.class;
         let tried = Tried { spec, form, ask, link, trunk, before };
         Some(test(tried, refusal, seat.unguaranteed))
@@ -365,7 +386,7 @@ impl Control {
             self.rejected += 1;
             return;
         };
-        let answer = encode_answer(self.tell_obstacle(&query).as_ref(), self.fitting(&query));
+        let answer = self.tell_obstacles(&query).encode();
         self.answer(self.now, request, from, answer);
     }
 
@@ -374,11 +395,8 @@ impl Control {
         let Some(number) = self.surveys.questions.remove(&question) else { return };
         if let Some(open) = self.surveys.open.get_mut(&number) {
             open.waiting.remove(&question);
-            match decode_answer(body) {
-                Ok((refusal, fits)) => {
-                    open.found.extend(refusal);
-                    open.fits &= fits;
-                }
+            match Obstacles::decode(body) {
+                Ok(obstacles) => open.hear(obstacles),
                 Err(_) => self.rejected += 1,
             }
         }
@@ -402,40 +420,60 @@ impl Control {
         }
     }
 
-    fn end_survey(&mut self, number: u64, mut open: Open) {
+    fn end_survey(&mut self, number: u64, open: Open) {
         let complete = open.waiting.is_empty();
-        let path = open.path;
-        // An offer does not help where a right is missing.
-        let lacks_room = |it: &Refusal| {
-            !matches!(it.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
-        };
-        open.found
-            .sort_by_key(|it| (lacks_room(it), path.iter().position(|node| *node == it.node)));
-        let offer = open.found.iter().all(lacks_room);
-        let offer = open.found.iter().filter(|_| offer).map(|it| it.offer).reduce(both);
-        let mut worst = open.found.into_iter().next();
-        if let (Some(worst), Some(offer)) = (&mut worst, offer) {
-            worst.offer = offer;
-            (worst.subscription, worst.publisher) = open.pair;
-        }
+        let Query { first, opposite: second, .. } = open.query;
+        let leads = worst(&first, open.found);
         match open.cause {
             Cause::Refused(known) => {
                 // The refusing node may not have answered; then its original refusal applies.
-                let refusal = worst.or_else(|| (!complete).then(|| known.clone()));
-                self.admission.surveyed(self.now, open.pair, refusal, known);
+                let refusal = leads.or_else(|| (!complete).then(|| (*known).clone()));
+                self.admission.surveyed(self.now, first.pair, refusal, *known);
                 self.dirty = true;
             }
-            Cause::Curious(grant) => {
-                let (survey, refusal) = (number, worst);
-                let fits = if complete { open.fits } else { 0 };
+            Cause::Curious(hoped) => {
+                let Hoped { grant, mut opposite, follows } = *hoped;
+                let mut refusal = leads;
+                if let Some((half, stream)) = second.zip(opposite.as_mut()) {
+                    let mut back = worst(&half, open.opposed);
+                    let own = if follows { half.pair } else { first.pair };
+                    if follows {
+                        core::mem::swap(&mut refusal, &mut back);
+                    }
+                    let opposed =
+                        back.as_ref().map(|it| self.opposed(own, it.node, (&stream.tag, false)));
+                    // A pair that follows is requested after the other one is reserved.
+                    refusal = if follows { opposed.or(refusal) } else { refusal.or(opposed) };
+                    stream.refusal = back;
+                }
+                let (survey, fits) = (number, open.fits);
                 self.outputs.push_back(ControlOutput::Surveyed {
                     survey,
                     complete,
                     grant,
                     refusal,
+                    opposite,
                     fits,
                 });
             }
         }
     }
+}
+
+/// Returns the first obstacle on a path, with an offer that fits all its nodes.
+fn worst(half: &Half, mut found: Vec<Refusal>) -> Option<Refusal> {
+    // An offer does not help where a right is missing.
+    let lacks_room = |it: &Refusal| {
+        !matches!(it.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
+    };
+    let place = |it: &Refusal| half.path.iter().position(|node| *node == it.node);
+    found.sort_by_key(|it| (lacks_room(it), place(it)));
+    let offer = found.iter().all(lacks_room);
+    let offer = found.iter().filter(|_| offer).map(|it| it.offer).reduce(both);
+    let mut worst = found.into_iter().next();
+    if let (Some(worst), Some(offer)) = (&mut worst, offer) {
+        worst.offer = offer;
+        (worst.subscription, worst.publisher) = half.pair;
+    }
+    worst
 }

@@ -45,21 +45,33 @@ fn on_one_host(registry: &Registry, one: NodeId, other: NodeId) -> bool {
     one == other || joined(registry, one, other) || through()
 }
 
+/// Returns the pair that `key` leads, for samples of `tag`; its request may not be announced yet. Returns `None` if it is
+/// not tied, and an inner `None` if there is no contract to tie it to.
+pub(super) fn tie_of(
+    registry: &Registry,
+    tree: &Tree,
+    key: PairKey,
+    (tag, request): (&Tag, &SubscriptionSpec),
+) -> Option<Option<PairKey>> {
+    let with = request.with.as_ref().filter(|_| request.wants_contract())?;
+    let apart = !on_one_host(registry, key.1.node, key.0.node);
+    apart.then(|| opposite(registry, tree, key, (tag, with)))
+}
+
 impl Ties {
     pub(super) fn new(registry: &Registry, tree: &Tree) -> Self {
         let mut leads = BTreeMap::new();
         let all = || tree.records(registry).flat_map(|(_, record)| &record.subscriptions);
         for (&subscription, spec) in all() {
-            let Some(with) = spec.with.as_ref().filter(|_| spec.wants_contract()) else { continue };
-            for (node, record) in tree.records(registry) {
-                if on_one_host(registry, node, subscription.node) {
-                    continue;
-                }
-                for (&publisher, of) in &record.publishers {
-                    if spec.pattern.matches(&of.tag) {
-                        let key = (subscription, publisher);
-                        leads.insert(key, opposite(registry, tree, key, (&of.tag, with)));
-                    }
+            if spec.with.is_none() {
+                continue;
+            }
+            for (&publisher, of) in tree.records(registry).flat_map(|(_, it)| &it.publishers) {
+                let key = (subscription, publisher);
+                if spec.pattern.matches(&of.tag)
+                    && let Some(other) = tie_of(registry, tree, key, (&of.tag, spec))
+                {
+                    leads.insert(key, other);
                 }
             }
         }

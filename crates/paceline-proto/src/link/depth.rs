@@ -22,6 +22,19 @@ impl Link {
         self.depth.greatest
     }
 
+    /// Returns at least the bytes of contracted samples in the queues, with headers. Dropped samples may still be included
+    /// until [`Self::count_depth`].
+    #[must_use]
+    pub const fn depth(&self) -> u64 {
+        self.depth.queued
+    }
+
+    /// Counts the bytes of contracted samples in the queues, with headers.
+    pub fn count_depth(&mut self) -> u64 {
+        self.count_queues();
+        self.depth.queued
+    }
+
     /// Counts the last sample in the queue of a stream, which has just arrived.
     pub(super) fn count_queued(&mut self, index: StreamIndex) {
         let stream = self.streams.get(index).filter(|stream| stream.spec.contract.is_some());

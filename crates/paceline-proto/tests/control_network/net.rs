@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    BestEffort, Control, ControlOutput, Grant, HopInfo, PublisherSpec, Refusal, SubscriptionSpec,
+    BestEffort, Control, ControlOutput, Grant, HopInfo, OppositeStream, PublisherSpec, Refusal,
+    SubscriptionSpec,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::rights::Lack;
@@ -34,6 +35,8 @@ pub(crate) struct Seen {
     /// Notifications to local subscriptions and publishers about contracts, in order.
     pub(crate) told: Vec<Told>,
     pub(crate) surveyed: Vec<Surveyed>,
+    /// The opposite stream of the last survey.
+    pub(crate) opposite: Option<OppositeStream>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
@@ -125,6 +128,16 @@ impl Seen {
             | ControlOutput::ChangedFor { .. }
             | ControlOutput::Token { .. }
             | ControlOutput::Answered { .. } => panic!("no message about contracts: {output:?}"),
+        }
+    }
+}
+
+impl Seen {
+    fn note_survey(&mut self, output: ControlOutput) {
+        if let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite, fits } = output
+        {
+            self.surveyed.push((survey, complete, grant, refusal, fits));
+            self.opposite = opposite.map(|it| *it);
         }
     }
 }
@@ -231,9 +244,7 @@ impl Net {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal, fits } => {
-                    seen.surveyed.push((survey, complete, grant, refusal, fits));
-                }
+                output @ ControlOutput::Surveyed { .. } => seen.note_survey(output),
                 ControlOutput::Asked { request, from, body, .. } => {
                     seen.asked.push((request, from, body))
                 }

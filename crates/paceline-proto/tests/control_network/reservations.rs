@@ -2,7 +2,9 @@
 
 use super::net::{Net, all, camera, id, index, link, promised};
 use core::num::NonZeroU32;
-use paceline_proto::control::{Grant, PublisherSpec, SubscriptionSpec, TrafficTrial};
+use paceline_proto::control::{
+    Grant, PublisherSpec, RefusalReason, SubscriptionSpec, TrafficTrial,
+};
 use paceline_proto::plan::Target;
 use paceline_proto::{Envelope, Form, PublisherId, Rate, SubscriptionId};
 use paceline_sched::Duration;
@@ -269,6 +271,56 @@ fn granted_trials_are_granted_when_they_are_declared() {
         let asked = net.subscribe(3, request.clone());
         net.settle();
         assert_eq!(net.heard(asked) == [left], fits, "trial {number}");
+    }
+}
+
+#[test]
+fn the_buffer_of_every_node_of_a_path_limits_its_contracts() {
+    for small in 0..=2 {
+        let mut net = chain(2, 9);
+        let left = net.publish(0, camera("left"));
+        let right = net.publish(0, camera("right"));
+        let first = net.subscribe(2, promised("left"));
+        net.settle();
+        let space = net.nodes[small].host_buffer_use();
+        assert!(space.held > 0 && net.heard(first) == [left], "node {small}: {space:?}");
+        net.nodes[small].set_host_buffer(space.held + 5_000);
+        net.drain(small);
+        net.settle();
+        assert_eq!(net.heard(first), [left]);
+        // A dry run has the same answer, and so has the same form again, which shares the space.
+        let now = net.now;
+        net.nodes[2].survey(now, right, promised("right")).unwrap();
+        net.drain(2);
+        net.settle();
+        let (.., predicted, _) = net.seen[2].surveyed.pop().unwrap();
+        net.subscribe(2, promised("left"));
+        let second = net.subscribe(2, promised("right"));
+        net.settle();
+        let [refusal] = &net.seen[2].refused[..] else { panic!("{:?}", net.seen[2].refused) };
+        let RefusalReason::HostBuffer { needed, available } = refusal.reason else {
+            panic!("node {small}: {refusal}");
+        };
+        assert_eq!((refusal.node, available), (id(small), space.held + 5_000));
+        assert_eq!(refusal.subscription, second);
+        assert!(needed > available, "{needed}");
+        assert_eq!(predicted.map(|it| it.reason), Some(refusal.reason));
+        let text = refusal.to_string();
+        let named = format!("the host buffer of 'node{small}' is too small");
+        assert!(text.starts_with(&named) && text.contains("; try --"), "{text}");
+        // The offer fits, and a larger buffer has room for all.
+        net.nodes[small].set_host_buffer(needed);
+        net.drain(small);
+        net.run(Duration::from_secs(10));
+        assert_eq!(
+            (net.heard(second), net.nodes[small].host_buffer_use().held),
+            (&[right][..], needed)
+        );
+        // A smaller one ends both.
+        net.nodes[small].set_host_buffer(1);
+        net.drain(small);
+        net.settle();
+        assert_eq!(net.nodes[small].host_buffer_use().held, 0);
     }
 }
 

@@ -6,9 +6,9 @@ use paceline_proto::{Form, Kind, PublisherId, SubscriptionId, Tag};
 use paceline_sched::Duration;
 
 /// Carries one camera with its headers, but not two.
-const THIN: u64 = 400_000;
+pub(crate) const THIN: u64 = 400_000;
 /// Carries commands, but no camera.
-const NARROW: u64 = 100_000;
+pub(crate) const NARROW: u64 = 100_000;
 
 /// A robot with a camera, and an operator who steers it: nodes 0 and 2 of a row.
 struct Pair {
@@ -20,7 +20,7 @@ struct Pair {
 }
 
 /// Returns commands of 100 bytes, 10 per second.
-fn commands() -> PublisherSpec {
+pub(crate) fn commands() -> PublisherSpec {
     PublisherSpec {
         period: Some(Duration::from_millis(100)),
         bytes_max: Some(100),
@@ -29,12 +29,12 @@ fn commands() -> PublisherSpec {
     }
 }
 
-fn tied() -> SubscriptionSpec {
+pub(crate) fn tied() -> SubscriptionSpec {
     SubscriptionSpec { with: Some(Tag::new("cmd").unwrap()), ..promised("camera") }
 }
 
 /// Returns a row of three nodes. `out` is the capacity toward the operator, `back` toward the robot.
-fn row(out: [u64; 2], back: [u64; 2]) -> Net {
+pub(crate) fn row(out: [u64; 2], back: [u64; 2]) -> Net {
     let mut net = Net::new(3);
     for hop in 0..2 {
         let name = format!("link{hop}");

@@ -141,6 +141,7 @@ impl Run {
         let mut source = Source::new(&mut self.chance, period, spec.bytes_max.unwrap_or_default());
         source.start = Instant::FAR;
         source.vary(&mut spec, self.mix.varies);
+        source.play(&mut spec, self.mix.films, &self.films);
         self.declare_forms(&mut spec);
         let idles = self.idle_chance.chance(self.mix.idle) && free;
         let idle = idles.then(|| Duration::from_millis(1_000 + self.idle_chance.below(1_000)));

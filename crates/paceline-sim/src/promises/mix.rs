@@ -13,6 +13,8 @@ pub struct Mix {
     pub max: u32,
     /// Publishers whose samples vary in size, and that declare an envelope.
     pub varies: u32,
+    /// Publishers with the sizes of a film's pictures, per thousand of the others, and that declare its envelope.
+    pub films: u32,
     /// Links, per thousand of those with a capacity, that are divided into classes.
     pub classes: u32,
     /// Publishers of pictures, per thousand of those slow enough for scaling.
@@ -34,6 +36,7 @@ impl Mix {
         every: 125,
         max: 125,
         varies: 200,
+        films: 150,
         classes: 250,
         scaled: 500,
         tied: 200,
@@ -50,6 +53,7 @@ impl Default for Mix {
             every: 125,
             max: 125,
             varies: 0,
+            films: 0,
             classes: 0,
             scaled: 0,
             tied: 0,
@@ -85,6 +89,8 @@ pub struct PromisesResult {
     pub runs: u64,
     /// Samples under a contract that were scaled.
     pub scaled: u64,
+    /// Samples under a contract with the size of a film's picture.
+    pub films: u64,
     /// Pairs in opposite directions that were granted.
     pub both: u64,
     /// Pairs in opposite directions of which neither was granted.
@@ -111,6 +117,7 @@ impl PromisesResult {
         self.used += other.used;
         self.runs += other.runs;
         self.scaled += other.scaled;
+        self.films += other.films;
         self.both += other.both;
         self.neither += other.neither;
         self.released += other.released;
@@ -142,10 +149,10 @@ impl fmt::Display for PromisesResult {
             deepest / 10,
             deepest % 10
         )?;
-        let Self { scaled, both, neither, released, by_publisher, shared, .. } = self;
+        let Self { scaled, films, both, neither, released, by_publisher, shared, .. } = self;
         write!(
             f,
-            "; {scaled} scaled samples, {both} pairs in both directions and {neither} refused, {released} idle \
+            "; {scaled} scaled samples, {films} of films, {both} pairs in both directions and {neither} refused, {released} idle \
              releases, {by_publisher} granted to publishers, {shared} at several rates"
         )
     }

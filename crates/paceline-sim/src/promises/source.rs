@@ -1,5 +1,6 @@
 //! The timing and sizes of a source's samples, as bad as its declaration permits.
 
+use super::film::{Clip, Film, LONGEST};
 use crate::ask::payload;
 use crate::driver::Times;
 use crate::handle::Payload;
@@ -40,6 +41,8 @@ pub(super) struct Source {
     varies: bool,
     /// The traffic over longer times of samples that vary in size.
     envelope: Option<Envelope>,
+    /// The film whose sizes its samples have.
+    pub(super) clip: Option<Clip>,
     /// The length of its pauses; zero for none.
     pub(super) pause: Duration,
     /// The instant at which the first sample is due.
@@ -58,6 +61,7 @@ impl Source {
             style: chance.one_of(&styles).unwrap_or(Style::Exact),
             varies: chance.chance(300),
             envelope: None,
+            clip: None,
             pause: if pauses { period.mul_div(1 + chance.below(70), 7) } else { Duration::ZERO },
             start: Instant::ZERO,
             seed: chance.next(),
@@ -73,11 +77,32 @@ impl Source {
         }
         let every = self.period.as_nanos().max(1);
         let mean = u128::from(self.bytes_max) * 1_000_000_000 / u128::from(every);
-        self.bytes_max = (self.bytes_max * (2 + chance.below(7))).min(64_000);
+        self.bytes_max = (self.bytes_max * (2 + chance.below(7))).min(LONGEST);
         let burst = self.bytes_max * (1 + chance.below(3)) + chance.below(self.bytes_max);
         let bytes_per_s = u64::try_from(mean).unwrap_or(u64::MAX).max(1);
         self.envelope = Some(Envelope { burst, bytes_per_s, learned: false });
         (spec.bytes_max, spec.envelope) = (Some(self.bytes_max), self.envelope);
+    }
+
+    /// Declares the envelope of a film with about the same mean size as before, for `part` of 1,000 sources.
+    pub(super) fn play(&mut self, spec: &mut PublisherSpec, part: u32, films: &[Film]) {
+        // A generator of its own: the rest of the network is the same without films.
+        let mut chance = self.chance(u64::MAX - 1);
+        if self.envelope.is_some() || !chance.chance(part) {
+            return;
+        }
+        let film = chance.place(films.len());
+        let Some(sizes) = films.get(film) else { return };
+        self.clip = Clip::new(film, sizes, chance.next(), self.bytes_max);
+        let Some(clip) = self.clip else { return };
+        let (bytes_max, envelope) = clip.envelope(sizes, (self.period, self.jitter()));
+        (self.bytes_max, self.envelope) = (bytes_max, Some(envelope));
+        (spec.bytes_max, spec.envelope) = (Some(bytes_max), self.envelope);
+    }
+
+    /// Returns how late a sample may be after its point of the grid.
+    fn jitter(&self) -> Duration {
+        self.period.mul_div(19, 20).mul_div(1, JITTER_PART)
     }
 
     /// Returns the random generator of one sample.
@@ -87,7 +112,7 @@ impl Source {
 
     /// Returns the instant of sample `number`: at most the jitter after a grid with one point per period.
     pub(super) fn at(&self, number: u64) -> Instant {
-        let jitter = self.period.mul_div(19, 20).mul_div(1, JITTER_PART);
+        let jitter = self.jitter();
         let late = match self.style {
             Style::Exact => false,
             Style::EarlyAfterFirst => number.is_multiple_of(BETWEEN_PAUSES),
@@ -110,7 +135,14 @@ impl Source {
         Box::new(move |number| self.at(number))
     }
 
-    pub(super) fn payloads(self) -> Payload {
+    /// Returns the payloads, those of a film with the sizes of its pictures.
+    pub(super) fn payloads(self, films: &[Film]) -> Payload {
+        let film = self.clip.and_then(|clip| Some((clip, films.get(clip.film)?.clone())));
+        if let Some((clip, sizes)) = film {
+            return Box::new(move |number| {
+                payload(number, usize::try_from(clip.size(&sizes, number)).unwrap_or_default())
+            });
+        }
         if let Some(envelope) = self.envelope {
             return self.bursts(envelope);
         }

@@ -9,6 +9,7 @@ mod traces;
 
 use super::clock;
 use super::command::{Command, Commands};
+use super::depth::HostDepth;
 use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
 use super::realtime::Role;
@@ -67,6 +68,9 @@ struct Egress {
     frames_lost: u64,
     pulse: Arc<Pulse>,
     broken: Broken,
+    /// The contracted samples that wait on this node, and those of this link among them.
+    host_depth: Arc<HostDepth>,
+    depth: u64,
 }
 
 /// Starts the egress thread of a link.
@@ -95,6 +99,8 @@ pub(crate) fn start(
         has_commands: handle.has_commands.clone(),
         engine: engine.clone(),
         index: rx.link(),
+        host_depth: rx.depth(),
+        depth: 0,
         rx,
         snapshot: handle.snapshot.clone(),
         next_find: Instant::ZERO,
@@ -139,9 +145,11 @@ impl Egress {
         self.take_joined(now);
         self.intake.begin_turn();
         self.intake.take(now, &mut self.link);
+        self.note_depth();
         self.link.handle_timeout(now);
         self.take_events();
         let more = self.send_frames(now);
+        self.note_depth();
         self.report_settled();
         self.close_retired(now);
         self.keep_house(now);
@@ -303,6 +311,14 @@ impl Egress {
                 self.retiring.push((index, until));
             }
         }
+    }
+
+    /// Adds this link's queues to those of the node.
+    fn note_depth(&mut self) {
+        let more = self.link.depth().saturating_sub(self.depth);
+        let exact = more > 0 && self.host_depth.is_greatest_with(more);
+        let now = if exact { self.link.count_depth() } else { self.link.depth() };
+        self.host_depth.replace(&mut self.depth, now);
     }
 
     fn keep_house(&mut self, now: Instant) {

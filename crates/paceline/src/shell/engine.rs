@@ -431,9 +431,7 @@ impl Engine {
                     let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
                     self.tell(subscription, told);
                 }
-                ControlOutput::Surveyed { survey, complete, grant, refusal, fits } => {
-                    self.tell_prospect(survey, complete, (grant, refusal), fits);
-                }
+                output @ ControlOutput::Surveyed { .. } => self.tell_prospect(output),
                 ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {

@@ -55,6 +55,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.links, |link, out| reserved::put(&link.reserved, out), &mut out);
     put_option(status.clock.as_ref(), clock::put, &mut out);
     put_rows(&status.subscriptions, put_timed, &mut out);
+    put_option(status.buffer.as_ref(), reserved::put_host, &mut out);
     out
 }
 
@@ -75,6 +76,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         processor: if r.is_empty() { None } else { read_option(r, read_processor)? },
         stalled: Vec::new(),
         clock: None,
+        buffer: None,
     };
     let mended = if r.is_empty() { Vec::new() } else { read_rows(r, read_mended)? };
     for (link, mended) in status.links.iter_mut().zip(mended) {
@@ -96,6 +98,9 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     let rows = if r.is_empty() { Vec::new() } else { read_rows(r, read_timed)? };
     for (subscription, (jitter, lost, timed)) in status.subscriptions.iter_mut().zip(rows) {
         (subscription.jitter, subscription.lost, subscription.timed) = (jitter, lost, timed);
+    }
+    if !r.is_empty() {
+        status.buffer = read_option(r, reserved::read_host)?;
     }
     Ok(status)
 }
@@ -471,6 +476,7 @@ fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::{BufferUse, HostBuffer};
 
     fn status(processor: Option<ProcessorUse>) -> NodeStatus {
         NodeStatus {
@@ -498,6 +504,10 @@ mod tests {
                 still: Duration::from_millis(2_600),
             }],
             clock: Some(clock::example()),
+            buffer: Some(HostBuffer {
+                space: BufferUse { held: 9_000, most: 1_000_000_000 },
+                greatest: 700,
+            }),
         }
     }
 
@@ -511,18 +521,23 @@ mod tests {
         times::put(&told, &mut times);
         let mut clocked = Vec::new();
         put_option(told.clock.as_ref(), clock::put, &mut clocked);
-        // The last part is the number of subscriptions, none.
-        let last = bytes.len() - 1;
+        let mut buffered = Vec::new();
+        put_option(told.buffer.as_ref(), reserved::put_host, &mut buffered);
+        let buffered = bytes.len() - buffered.len();
+        // The part before the buffer is the number of subscriptions, none.
+        let last = buffered - 1;
         let clocked = last - clocked.len();
         // The part before it is the number of links, none.
         let reserved = clocked - 1;
         let timed = reserved - times.len();
         let stalled = timed - encode_stalled(&told).len();
         let (mended, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-        let whole = [processor, mended, stalled, timed, reserved, clocked, last];
+        let whole = [processor, mended, stalled, timed, reserved, clocked, last, buffered];
         for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
             assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
         }
+        let told = NodeStatus { buffer: None, ..told };
+        assert_eq!(decode(bytes.slice(..buffered)), Ok(told.clone()));
         assert_eq!(decode(bytes.slice(..last)), Ok(told.clone()));
         let clockless = NodeStatus { clock: None, ..told };
         assert_eq!(decode(bytes.slice(..clocked)), Ok(clockless.clone()));

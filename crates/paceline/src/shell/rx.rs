@@ -9,6 +9,7 @@ mod proven;
 
 use super::clock;
 use super::command::{Command, Commands};
+use super::depth::HostDepth;
 use super::epochs::Epochs;
 use super::guards::Guards;
 use super::installation::Installation;
@@ -216,6 +217,8 @@ pub(crate) struct RxSources {
     sources: Mutex<Sources>,
     /// Samples that arrived without an output.
     pub(crate) drops: AtomicDrops,
+    /// The contracted samples that wait on this node.
+    pub(crate) depth: Arc<HostDepth>,
     /// The network has a subscription with an age limit, so frames carry stamps.
     pub(crate) proves: AtomicBool,
     proven: Proven,
@@ -322,6 +325,11 @@ pub(crate) struct LinkRx {
 }
 
 impl LinkRx {
+    /// Returns the contracted samples that wait on the node.
+    pub(crate) fn depth(&self) -> Arc<HostDepth> {
+        self.sources.depth.clone()
+    }
+
     pub(crate) fn new(
         (link, proves): (usize, bool),
         sources: Arc<RxSources>,

@@ -1,6 +1,7 @@
 //! The end of a subscription: a bounded queue or a callback, and the counters of both.
 
 use super::clock;
+use super::depth::HostDepth;
 use super::events::Events;
 use super::held::HeldBuffer;
 use super::pacer::{self, Wake};
@@ -61,6 +62,8 @@ pub(crate) struct Sink {
     /// The delivery by time. Boxed, because most subscriptions have none.
     timing: Option<Box<Timing>>,
     waiting_bytes: AtomicUsize,
+    /// Counts the waiting bytes of a subscription with a contract on its node.
+    depth: Option<Arc<HostDepth>>,
     events: Events<SubscriberEvent>,
     closed: AtomicBool,
     seen: Seen,
@@ -109,6 +112,13 @@ impl Wake for Sink {
     }
 }
 
+impl Drop for Sink {
+    fn drop(&mut self) {
+        let left = *self.waiting_bytes.get_mut();
+        self.depth.iter().for_each(|depth| depth.take(left as u64));
+    }
+}
+
 impl Sink {
     pub(crate) fn with_queue(spec: &SubscriptionSpec, samples: usize) -> Self {
         Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
@@ -126,6 +136,7 @@ impl Sink {
             held: None,
             timing: None,
             waiting_bytes: AtomicUsize::new(0),
+            depth: None,
             events: Events::default(),
             closed: AtomicBool::new(false),
             seen: Seen::default(),
@@ -139,6 +150,24 @@ impl Sink {
     pub(crate) fn holding(mut self, held: Option<Arc<HeldBuffer>>) -> Self {
         self.held = held;
         self
+    }
+
+    /// Counts the samples that wait here as those of a contract on the node.
+    pub(crate) fn counted(mut self, depth: Option<Arc<HostDepth>>) -> Self {
+        self.depth = depth;
+        self
+    }
+
+    /// Counts the payload of a sample that begins to wait.
+    fn add_waiting(&self, bytes: usize) {
+        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.depth.iter().for_each(|depth| depth.add(bytes as u64));
+    }
+
+    /// Counts the payload of a sample that no longer waits.
+    fn take_waiting(&self, bytes: usize) {
+        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.depth.iter().for_each(|depth| depth.take(bytes as u64));
     }
 
     /// Adds the delivery by time.
@@ -366,7 +395,7 @@ impl Sink {
             }
             Output::Queue(queue) => {
                 let bytes = unread.delivery.payload.len();
-                self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
+                self.add_waiting(bytes);
                 if let Some(oldest) = queue.unread.force_push(Box::new(unread)) {
                     self.drop_unread(&oldest.delivery, DropReason::SubscriberFull);
                 }
@@ -394,7 +423,7 @@ impl Sink {
     }
 
     fn drop_unread(&self, delivery: &Sample, reason: DropReason) {
-        self.waiting_bytes.fetch_sub(delivery.payload.len(), Ordering::Relaxed);
+        self.take_waiting(delivery.payload.len());
         self.counts.count_unread(delivery, reason);
     }
 
@@ -408,7 +437,7 @@ impl Sink {
                 self.drop_unread(&unread.delivery, DropReason::Stale);
             } else {
                 let bytes = unread.delivery.payload.len();
-                self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                self.take_waiting(bytes);
                 return Some(unread.delivery);
             }
         }

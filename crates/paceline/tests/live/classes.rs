@@ -111,6 +111,17 @@ fn a_contract_needs_the_guarantee_of_its_class_while_the_link_runs() {
     let buffer = now.buffer.unwrap();
     assert!(buffer.most == 50_000 && (1..=50_000).contains(&buffer.held), "{buffer:?}");
     assert!(now.greatest_depth <= buffer.held, "{now:?}");
+    // The node reserves the same, and its subscriber's node reserves space for it.
+    let host = |node: &Node| {
+        let status = node.status(SOON).into_iter().find(|status| status.id == node.id());
+        status.unwrap().buffer.unwrap()
+    };
+    let (here, there) = (host(&robot), host(&operator));
+    println!("{here:?} {there:?}");
+    assert_eq!((here.space.held, here.space.most), (buffer.held, 1_000_000_000));
+    assert!((1..=here.space.held).contains(&here.greatest), "{here:?}");
+    // Ten commands of 64 bytes were not read.
+    assert!(there.space.held >= 64 && (64..=640).contains(&there.greatest), "{there:?}");
     // Without the class, the contract falls into the class default and is withdrawn.
     robot.set_classes("radio", vec![flooded()[1].clone()]).unwrap();
     let refusals = || {

@@ -51,6 +51,59 @@ fn capacity_reserved_on_one_link_is_unavailable_to_the_other() {
 }
 
 #[test]
+fn the_links_and_subscribers_of_a_node_share_its_buffer() {
+    let mut node = Reservations::new(NodeIndex(0), 1, Timing::default(), 7);
+    let capacity = Capacity::from_bits_per_s(1_000_000_000).unwrap();
+    let add = |node: &mut Reservations, link, rule, most| {
+        let spec = LinkParameters::new(capacity, rule, 0);
+        node.add_link(LinkId(link), Admission::new(LinkParameters { host_buffer: most, ..spec }));
+    };
+    let most = Some(10_000_000);
+    for to in [1, 2, 3] {
+        // The third link has no capacity to promise, so its queue is not counted.
+        add(&mut node, to, AdmissionTest::Edf, most.filter(|_| to < 3));
+        node.set_neighbour(Instant::ZERO, NodeIndex(to.into()), LinkId(to), 1);
+    }
+    add(&mut node, 9, AdmissionTest::Delivery, most);
+    node.set_delivery(LinkId(9));
+    let ask = |to: u64| Request { forward: Some(wanted(to.into(), 40)), ..forward(&[0, to], 40) };
+    let first = node.request(Instant::ZERO, &ask(1)).unwrap();
+    let one = node.host_buffer_held();
+    assert!(one > 0 && one < 10_000_000, "{one}");
+    node.request(Instant::ZERO, &ask(3)).unwrap();
+    assert_eq!(node.host_buffer_held(), one);
+    // A path that ends here reserves space for its subscribers.
+    let mut origin = Reservations::new(NodeIndex(1), 1, Timing::default(), 8);
+    add(&mut origin, 1, AdmissionTest::Edf, None);
+    origin.set_neighbour(Instant::ZERO, NodeIndex(0), LinkId(1), 1);
+    origin.request(Instant::ZERO, &Request { ..forward(&[1, 0], 40) }).unwrap();
+    let Some(ReserveOutput::Send { message, .. }) = origin.poll_output() else {
+        panic!("no request")
+    };
+    while node.poll_output().is_some() {}
+    node.handle_message(Instant::ZERO, NodeIndex(1), message);
+    let both = node.host_buffer_held();
+    assert!(both > one, "{both}");
+    let Some(ReserveOutput::Asked { name, .. }) = node.poll_output() else { panic!("not asked") };
+    let mut more = 0;
+    let refusal = loop {
+        let asks = Request { forward: Some(wanted(100 + more, 40)), ..forward(&[0, 2], 40) };
+        match node.request(Instant::ZERO, &asks) {
+            Ok(_) => more += 1,
+            Err(RequestError::Denied(Reason::Refused { refusal, .. })) => break refusal,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!((refusal.resource, refusal.available), (Resource::HostBuffer, 10_000_000));
+    assert!(refusal.needed > 10_000_000 && node.host_buffer_held() <= 10_000_000);
+    let full = node.host_buffer_held();
+    node.answer(Instant::ZERO, name, Decision::Decline);
+    assert_eq!(node.host_buffer_held(), full - (both - one));
+    node.close(Instant::ZERO, first);
+    assert_eq!(node.host_buffer_held(), full - both);
+}
+
+#[test]
 fn other_work_of_a_stream_is_charged_until_it_ends() {
     let mut node = node();
     let ask = |to: u64, mbit, work| Request {

@@ -8,8 +8,8 @@ use super::{
     WorldChange, WorldState,
 };
 use crate::status::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, LinkBuffer, Mended, Muted, Neighbour, Node,
-    NodeClock, Processor, Publisher, Reservation, ReservedHop, Stalled, Stream, Subscription,
+    Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, NodeClock,
+    Processor, Publisher, QueueBuffer, Reservation, ReservedHop, Stalled, Stream, Subscription,
     Timed,
 };
 use paceline::status::DropReason;
@@ -61,7 +61,7 @@ fn written() -> String {
         Class::decl(&config),
         Muted::decl(&config),
         Mended::decl(&config),
-        LinkBuffer::decl(&config),
+        QueueBuffer::decl(&config),
         Stalled::decl(&config),
     ] {
         text.push_str(&format!("\nexport {decl}\n"));

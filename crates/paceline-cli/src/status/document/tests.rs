@@ -184,6 +184,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         links: vec![],
         reservations: vec![],
         processor: None,
+        buffer: None,
         drops: Drops::default(),
         stalled: vec![],
         clock: Some(ClockReport {

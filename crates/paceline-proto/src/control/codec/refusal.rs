@@ -53,6 +53,11 @@ pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_varint(needed);
             out.put_varint(available);
         }
+        RefusalReason::HostBuffer { needed, available } => {
+            out.put_u8(13);
+            out.put_varint(needed);
+            out.put_varint(available);
+        }
         RefusalReason::NoProxy { apart } => {
             out.put_u8(12);
             out.put_flag(apart);
@@ -171,6 +176,11 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
         9 => {
             let why = Unguaranteed::from_code(reader.u8("guarantee")?);
             RefusalReason::NoGuarantee { why: why.ok_or(WireError::Invalid("guarantee"))? }
+        }
+        13 => {
+            let needed = reader.varint("bytes needed")?;
+            let available = reader.varint("bytes of the host's buffer")?;
+            RefusalReason::HostBuffer { needed, available }
         }
         12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },

@@ -247,6 +247,8 @@ fn refusal() -> impl Strategy<Value = Refusal> {
             .prop_map(|(needed, available)| RefusalReason::Processor { needed, available }),
         any::<(u64, u64)>()
             .prop_map(|(needed, available)| RefusalReason::Buffer { needed, available }),
+        any::<(u64, u64)>()
+            .prop_map(|(needed, available)| RefusalReason::HostBuffer { needed, available }),
         any::<(u64, u64)>().prop_map(|(takes, within)| RefusalReason::Delay {
             takes: Duration::from_nanos(takes),
             within: Duration::from_nanos(within),

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::contract::Quote;
 use crate::shell::command::TriedQuote;
-use paceline_proto::control::{Grant, Refusal, SubscriptionSpec, TrafficTrial};
+use paceline_proto::control::{ControlOutput, SubscriptionSpec, TrafficTrial};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
@@ -30,7 +30,17 @@ impl Engine {
                     let complete = false;
                     let (grant, refusal) = (None, None);
                     let estimate = self.control.estimate(publisher, spec);
-                    let known = Quote { publisher, tag, node, complete, grant, refusal, estimate };
+                    let opposite = None;
+                    let known = Quote {
+                        publisher,
+                        tag,
+                        node,
+                        complete,
+                        grant,
+                        refusal,
+                        opposite,
+                        estimate,
+                    };
                     matching.push(known);
                 }
             }
@@ -44,16 +54,16 @@ impl Engine {
         }
     }
 
-    pub(super) fn tell_prospect(
-        &mut self,
-        survey: u64,
-        complete: bool,
-        (grant, refusal): (Option<Grant>, Option<Refusal>),
-        fits: u64,
-    ) {
+    /// Passes on the answer to a survey.
+    pub(super) fn tell_prospect(&mut self, answer: ControlOutput) {
+        let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite, fits } = answer
+        else {
+            return;
+        };
         if let Some(Asking { known, reply }) = self.asking.remove(&survey) {
+            let opposite = opposite.map(|it| *it);
             // The caller may have stopped waiting.
-            let _ = reply.send((Quote { complete, grant, refusal, ..known }, fits));
+            let _ = reply.send((Quote { complete, grant, refusal, opposite, ..known }, fits));
         }
     }
 }

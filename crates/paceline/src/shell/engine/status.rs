@@ -6,8 +6,8 @@ use super::super::report;
 use super::super::sink::AgeWindow;
 use super::Engine;
 use crate::status::{
-    LinkReserved, LinkStatus, NodeStatus, PublisherStatus, StreamContract, StreamStatus,
-    SubscriptionStatus,
+    HostBuffer, LinkReserved, LinkStatus, NodeStatus, PublisherStatus, StreamContract,
+    StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_proto::control::Topic;
@@ -112,6 +112,10 @@ impl Engine {
             links: self.link_rows(&private),
             reservations: self.control.grants().collect(),
             processor: self.control.processor_use(),
+            buffer: Some(HostBuffer {
+                space: self.control.host_buffer_use(),
+                greatest: self.sources.depth.greatest(),
+            }),
             drops: self.sources.drops.load(),
             stalled: self.vitals.stalled(clock::now()),
             clock: Some(self.clock.report()),

@@ -1,24 +1,35 @@
 //! The wire format of the parts of a link that contracts reserve, after all other parts of a status.
 
 use super::{TEXT_MAX, put_option, put_rows, put_text, read_option, read_rows};
-use crate::status::{BufferUse, ClassUse, LinkReserved};
+use crate::status::{BufferUse, ClassUse, HostBuffer, LinkReserved};
 use paceline_proto::wire::{Reader, WireError, Writer};
 
+fn put_buffer(BufferUse { held, most }: BufferUse, out: &mut Vec<u8>) {
+    [held, most].into_iter().for_each(|n| out.put_varint(n));
+}
+
+fn read_buffer(r: &mut Reader) -> Result<BufferUse, WireError> {
+    Ok(BufferUse { held: r.varint("buffer held")?, most: r.varint("buffer")? })
+}
+
+pub(super) fn put_host(row: &HostBuffer, out: &mut Vec<u8>) {
+    put_buffer(row.space, out);
+    out.put_varint(row.greatest);
+}
+
+pub(super) fn read_host(r: &mut Reader) -> Result<HostBuffer, WireError> {
+    Ok(HostBuffer { space: read_buffer(r)?, greatest: r.varint("waiting bytes")? })
+}
+
 pub(super) fn put(row: &LinkReserved, out: &mut Vec<u8>) {
-    let buffer = |BufferUse { held, most }: BufferUse, out: &mut Vec<u8>| {
-        [held, most].into_iter().for_each(|n| out.put_varint(n));
-    };
-    put_option(row.buffer, buffer, out);
+    put_option(row.buffer, put_buffer, out);
     out.put_varint(row.greatest_depth);
     put_rows(&row.classes, put_class, out);
 }
 
 pub(super) fn read(r: &mut Reader) -> Result<LinkReserved, WireError> {
-    let buffer = |r: &mut Reader| {
-        Ok(BufferUse { held: r.varint("buffer held")?, most: r.varint("buffer")? })
-    };
     Ok(LinkReserved {
-        buffer: read_option(r, buffer)?,
+        buffer: read_option(r, read_buffer)?,
         greatest_depth: r.varint("queue depth")?,
         classes: read_rows(r, read_class)?,
     })

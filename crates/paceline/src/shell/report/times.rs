@@ -173,6 +173,7 @@ mod tests {
             processor: None,
             drops: Drops::default(),
             clock: None,
+            buffer: None,
         };
         assert_eq!(decode(Bytes::from(encode(&told))), Ok(told));
     }

@@ -1,0 +1,171 @@
+//! The question of a survey to each node of a path, and the answer.
+
+use crate::control::ask::Topic;
+use crate::control::codec::{
+    put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
+};
+use crate::control::graph::HOPS_MAX;
+use crate::control::refusal::Refusal;
+use crate::control::registry::PairKey;
+use crate::control::spec::SubscriptionSpec;
+use crate::control::split::Split;
+use crate::control::trial::TrafficTrial;
+use crate::ids::NodeId;
+use crate::wire::{Reader, WireError, Writer};
+use bytes::Bytes;
+
+/// A request for a pair, and its path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Half {
+    pub(super) pair: PairKey,
+    pub(super) request: SubscriptionSpec,
+    pub(super) path: Vec<NodeId>,
+    pub(super) split: Split,
+}
+
+/// The question to each node of the paths.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Query {
+    pub(super) first: Half,
+    /// The opposite pair, of which both are granted or neither.
+    pub(super) opposite: Option<Half>,
+    /// At most [`TrafficTrial::TRIALS_MAX`], for the first pair.
+    pub(super) trials: Vec<TrafficTrial>,
+}
+
+/// The obstacles of a node's links: of the first pair, and of the opposite one beside it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(super) struct Obstacles {
+    pub(super) first: Option<Refusal>,
+    pub(super) opposite: Option<Refusal>,
+    /// The trials that the node would grant, one bit each.
+    pub(super) fits: u64,
+}
+
+impl Half {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_pair(out, self.pair.0, self.pair.1);
+        put_subscription(out, &self.request);
+        out.put_varint(self.path.len() as u64);
+        for node in &self.path {
+            out.put_u64(node.0);
+        }
+        out.put_varint(self.split.code().into());
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let pair = read_pair(reader)?;
+        let request = read_subscription(reader)?;
+        let count = reader.len(HOPS_MAX + 1, "path")?;
+        let path = (0..count).map(|_| reader.u64("path").map(NodeId)).collect::<Result<_, _>>()?;
+        let split = Split::from_code(count, reader.varint32("split")?);
+        Ok(Self { pair, request, path, split })
+    }
+}
+
+impl Query {
+    pub(super) fn encode(&self) -> Bytes {
+        let mut out = vec![Topic::Room.code()];
+        self.first.write(&mut out);
+        out.put_flag(self.opposite.is_some());
+        self.opposite.iter().for_each(|half| half.write(&mut out));
+        out.put_varint(self.trials.len() as u64);
+        self.trials.iter().for_each(|trial| trial.write(&mut out));
+        out.into()
+    }
+
+    /// Decodes the body after the topic.
+    pub(super) fn decode(body: Bytes) -> Result<Self, WireError> {
+        let mut reader = Reader::new(body);
+        let first = Half::read(&mut reader)?;
+        let tied = reader.flag("opposite")?;
+        let opposite = if tied { Some(Half::read(&mut reader)?) } else { None };
+        let count = reader.len(TrafficTrial::TRIALS_MAX, "trials")?;
+        let trials =
+            (0..count).map(|_| TrafficTrial::read(&mut reader)).collect::<Result<_, _>>()?;
+        reader.finish()?;
+        Ok(Self { first, opposite, trials })
+    }
+}
+
+impl Obstacles {
+    pub(super) fn encode(&self) -> Bytes {
+        let mut out = Vec::new();
+        out.put_u64(self.fits);
+        for refusal in [&self.first, &self.opposite] {
+            out.put_flag(refusal.is_some());
+            refusal.iter().for_each(|refusal| put_refusal(&mut out, refusal));
+        }
+        out.into()
+    }
+
+    pub(super) fn decode(body: Bytes) -> Result<Self, WireError> {
+        let mut reader = Reader::new(body);
+        let fits = reader.u64("trials")?;
+        let mut next = || {
+            let refused = reader.flag("refusal")?;
+            if refused { read_refusal(&mut reader).map(Some) } else { Ok(None) }
+        };
+        let found = Self { first: next()?, opposite: next()?, fits };
+        reader.finish()?;
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::refusal::{Offer, RefusalReason};
+    use crate::envelope::Envelope;
+    use crate::ids::{PublisherId, SubscriptionId};
+    use crate::tag::{Pattern, Tag};
+    use paceline_sched::Duration;
+
+    fn half(node: u64, tag: &str, with: Option<&str>) -> Half {
+        let request = SubscriptionSpec::all_of(Pattern::new(tag).unwrap());
+        let path = vec![NodeId(node), NodeId(9), NodeId(3)];
+        Half {
+            pair: (
+                SubscriptionId { node: NodeId(3), index: 1 },
+                PublisherId { node: NodeId(node), index: 2 },
+            ),
+            request: SubscriptionSpec { with: with.map(|tag| Tag::new(tag).unwrap()), ..request },
+            split: Split::new([true, false].into_iter()).with_proxy(1),
+            path,
+        }
+    }
+
+    #[test]
+    fn questions_and_answers_keep_both_halves() {
+        let first = half(1, "camera", Some("cmd"));
+        for opposite in [None, Some(half(2, "cmd", None))] {
+            let envelope = Envelope { burst: 9_000, bytes_per_s: 700, learned: false };
+            let within = Duration::from_millis(80);
+            let period = Duration::from_millis(40);
+            let trial = TrafficTrial { period, bytes_max: 500, envelope, within };
+            let trials = vec![trial; usize::from(opposite.is_some())];
+            let query = Query { first: first.clone(), opposite, trials };
+            let body = query.encode();
+            assert_eq!(Query::decode(body.slice(1..)), Ok(query));
+            assert!(Query::decode(body.slice(1..body.len() - 1)).is_err(), "cut");
+        }
+        let refusal = Refusal {
+            subscription: first.pair.0,
+            publisher: first.pair.1,
+            revision: 0,
+            node: NodeId(9),
+            node_name: "mast".into(),
+            link: "radio".into(),
+            class: String::new(),
+            needed_bytes_per_s: 7,
+            available_bytes_per_s: 6,
+            reason: RefusalReason::Capacity,
+            offer: Offer::default(),
+        };
+        let some = || Some(refusal.clone());
+        for (first, opposite) in [(None, None), (some(), None), (None, some()), (some(), some())] {
+            let found = Obstacles { first, opposite, fits: 5 };
+            assert_eq!(Obstacles::decode(found.encode()), Ok(found));
+        }
+    }
+}
