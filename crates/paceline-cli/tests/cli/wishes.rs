@@ -77,7 +77,8 @@ fn a_dry_run_answers_for_both_halves_idle_times_and_offers() {
     let reserved = nodes.iter().filter_map(|node| node["reservations"].as_array()).flatten();
     assert!(reserved.clone().all(|it| it["tag"] == "cmd"), "{list}");
     assert!(reserved.count() > 0, "the commands alone are reserved: {list}");
-    printed(&operator.run(&["sub", "cam", "--dry-run", "--with", "cmd"]), 2, "with");
+    let bare = operator.run(&["sub", "cam", "--dry-run", "--with", "cmd"]);
+    bare.said(2, "with 'cmd' but without a contract");
 }
 
 #[test]
