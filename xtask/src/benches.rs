@@ -124,16 +124,17 @@ pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
 fn commands(root: &Path) -> Vec<(String, Need, Command)> {
     let mut all = Vec::new();
     for &(program, name, args, need) in RUNS {
-        let command = match program {
+        let mut command = match program {
             Bench => lab(root, "bench", name),
             Repro => lab(root, "repro", name),
             Example => {
                 let target = crate::web::target(root);
                 let mut command = Command::new(target.join("debug/examples").join(name));
-                command.current_dir(root).args(args);
+                command.current_dir(root);
                 command
             }
         };
+        command.args(args);
         all.push((shown(program, name), need, command));
     }
     for (name, args) in DECISIONS {
