@@ -313,6 +313,7 @@ fn expected_robot() -> serde_json::Value {
             "matching": true,
         }],
         "subscriptions": [],
+        "buffer": null,
         "buffers": [{
             "id": "0000000000000b0b.0",
             "pattern": "robot/camera",
@@ -380,6 +381,7 @@ fn the_schema_is_stable() {
                     "lost": 2,
                     "timed": expected_timed(),
                 }],
+                "buffer": null,
                 "buffers": [],
                 "links": [],
                 "reservations": [],
