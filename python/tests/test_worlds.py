@@ -53,9 +53,15 @@ def test_objects_are_created_changed_handed_over_and_deleted(town: Pair) -> None
         car.set(paint="grey")
     event.object.delete()
     wait_until("it ends", lambda: owner.object("car/1") is None)
-    others = observer.report()["participants"]
-    assert [(other["name"], other["id"]) for other in others] == [("owner", owner.id)]
-    assert others[0]["as_owner"]["observer_s"] > 0 and others[0]["as_observer"]["exchanges"]["carried"] >= 1
+
+    def is_reported() -> bool:
+        others = observer.report()["participants"]
+        assert [(other["name"], other["id"]) for other in others] == [("owner", owner.id)]
+        # Both parts are known after the first packets of the owner.
+        times, interest = others[0]["as_owner"], others[0]["as_observer"]
+        return bool(times and interest and times["observer_s"] > 0 and interest["exchanges"]["carried"] >= 1)
+
+    wait_until("the owner is reported", is_reported)
 
 
 def test_a_contract_is_granted_or_refused_with_an_offer(town: Pair) -> None:

@@ -104,11 +104,12 @@ fn a_contract_is_reserved_and_kept_next_to_many_objects() {
     wait_until("the contract is granted", || observer.try_service().is_some_and(granted));
     wait_until("the object arrives", || observer.object("car/near").is_some());
     std::thread::sleep(ms(1_000));
-    let mut oldest = Duration::ZERO;
+    let (mut oldest, mut longest) = (Duration::ZERO, Duration::ZERO);
     let mut seen = 0;
     let start = Instant::now();
     for step in 0..150_i32 {
         let x = f64::from(step);
+        let began = Instant::now();
         near.set(&[("position", at(1.0 + x / 1_000.0))]).unwrap();
         for (number, object) in far.iter().enumerate().skip(step as usize % 3).step_by(3) {
             object.set(&[("position", at(100.0 + number as f64 + x / 10.0))]).unwrap();
@@ -119,17 +120,19 @@ fn a_contract_is_reserved_and_kept_next_to_many_objects() {
         if start.elapsed() > ms(200) {
             oldest = oldest.max(view.age);
         }
+        longest = longest.max(began.elapsed());
         seen = view.updates;
     }
     let report = owner.report();
     println!(
-        "{seen} updates, oldest {oldest:?} after {:?}; {:?}",
+        "{seen} updates, oldest {oldest:?} after {:?}, longest step {longest:?}; {:?}",
         start.elapsed(),
         report.exchanges
     );
     assert!(seen >= 25, "{seen} updates in 3 s of at most 10 per second");
-    // The gap, the delay, and this loop's step.
-    assert!(oldest <= ms(100 + 150 + 40), "the promised object was {oldest:?} old");
+    // The gap, the delay, and a step of this loop, which a busy machine makes longer.
+    let most = ms(100 + 150 + 20) + longest;
+    assert!(oldest <= most, "the promised object was {oldest:?} old, more than {most:?}");
     assert!(
         report.exchanges.suppressed(SuppressReason::Budget) > 0,
         "300 objects × 10 per second exceed the link"
