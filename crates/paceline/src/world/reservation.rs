@@ -40,6 +40,8 @@ struct OwnerReservation {
     request: Option<(u64, Subscription)>,
     /// The publisher whose refusal is not reported yet, because an offer is being searched.
     refused: Option<PublisherId>,
+    /// The last answer was a refusal.
+    is_refused: bool,
 }
 
 impl Reservations {
@@ -117,6 +119,7 @@ impl Reservations {
                 too_slow,
                 request,
                 refused: None,
+                is_refused: false,
             };
             self.owners.insert(*owner, reservation);
         }
@@ -128,16 +131,19 @@ impl Reservations {
         let Some(contract) = self.contract else { return Vec::new() };
         let mut events = Vec::new();
         for (owner, reservation) in &mut self.owners {
-            let OwnerReservation { parts, before, request, refused: waiting, .. } = reservation;
+            let OwnerReservation { parts, before, request, refused: waiting, is_refused, .. } =
+                reservation;
             let Some((number, subscription)) = request else { continue };
             while let Some(event) = subscription.try_event() {
                 match event {
                     SubscriberEvent::Granted(grant) => {
                         waiting.take_if(|it| *it == grant.publisher);
+                        *is_refused = false;
                         events.push(ServiceEvent::Granted(grant));
                     }
                     SubscriberEvent::Refused(publisher, refusal) => {
                         *waiting = Some(publisher);
+                        *is_refused = true;
                         let own = shared.lock().participant.id();
                         let refused = Refused {
                             node: shared.node().clone(),
@@ -189,13 +195,14 @@ impl Reservations {
 
 impl OwnerReservation {
     /// Returns whether the request is still right for the delay that is left to the network: not longer, so that the
-    /// delay of the contract is kept, and not much shorter. Without such a delay, it is right once that was reported.
+    /// delay of the contract is kept, and not much shorter. A refused one is made again when an eighth more is left.
+    /// Without such a delay, it is right once that was reported.
     fn suits(&self, network: Option<Duration>) -> bool {
         match network {
             Some(network) => {
                 self.request.is_some()
                     && self.within <= network
-                    && network <= self.within.mul_div(2, 1)
+                    && network <= self.within.mul_div(if self.is_refused { 9 } else { 16 }, 8)
             }
             None => self.too_slow,
         }
