@@ -194,7 +194,7 @@ clock: NodeClock | null, };
 
 export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
 
-export type Subscription = { id: string, pattern: string, asked: Asked, within_us: number | null, loss: string | null, proxy: string, 
+export type Subscription = { id: string, pattern: string, asked: RequestedForm, within_us: number | null, loss: string | null, proxy: string, 
 /**
  * Names of the nodes that scale the samples, one per publisher of `publishers`.
  */
@@ -248,7 +248,7 @@ error_us: number | null,
  */
 system_offset_us: number | null, };
 
-export type Asked = { 
+export type RequestedForm = { 
 /**
  * Description for display.
  */
@@ -342,7 +342,7 @@ export type Processor = { held_us_per_s: number,
  */
 most_us_per_s: number, };
 
-export type Stream = { publisher: string, tag: string | null, asked: Asked, hop: string, contracted: boolean, 
+export type Stream = { publisher: string, tag: string | null, asked: RequestedForm, hop: string, contracted: boolean, 
 /**
  * Contract of the stream on this link.
  */

@@ -8,7 +8,9 @@ mod tags;
 mod timed;
 
 #[cfg(test)]
-pub(crate) use document::{Ages, Asked, Closed, Contract, Stalled, tests::status as test_status};
+pub(crate) use document::{
+    Ages, Closed, Contract, RequestedForm, Stalled, tests::status as test_status,
+};
 pub(crate) use document::{
     Buffer, Class, Document, Link, Mended, Muted, Node, Publisher, Stream, Subscription, bits_per_s,
 };

@@ -9,7 +9,7 @@ use model::{Key, Model};
 use paceline_proto::ingress::Ingress;
 use paceline_proto::plan::{OutputPlan, Target};
 use paceline_proto::{Encoding, Form, Kind, NodeId, Rate, RawSample, Size, Timestamp};
-use paceline_sched::{Duration, Instant, Late};
+use paceline_sched::{Duration, Instant};
 
 const STEPS_MAX: usize = 2_000;
 
@@ -167,23 +167,10 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
     let form = Form { rate, size, ..Form::FULL };
     let target = input.one_of(&[Target::Local, Target::Hop(NodeId(1)), Target::Hop(NodeId(2))]);
     OutputPlan {
-        target,
-        form,
         scale: if input.below(4) == 0 { Form::FULL } else { form },
-        contract: None,
-        demand: None,
-        upstream: Duration::ZERO,
-        slack: Duration::ZERO,
-        within: None,
-        late: Late::Drop,
-        kind: Kind::Data,
-        subscriptions: Vec::new(),
-        background: false,
-        max_wait: None,
-        retransmit: paceline_proto::Retransmit::default(),
-        level: None,
         aligned: input.flag(),
         until: if input.flag() { Some(successor(input)) } else { None },
+        ..OutputPlan::new(target, form)
     }
 }
 

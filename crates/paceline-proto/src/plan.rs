@@ -85,6 +85,31 @@ pub struct OutputPlan {
 }
 
 impl OutputPlan {
+    /// Returns a best-effort output without subscriptions, for data that is neither scaled nor retransmitted and that is
+    /// dropped when late.
+    #[must_use]
+    pub const fn new(target: Target, form: Form) -> Self {
+        Self {
+            target,
+            form,
+            scale: Form::FULL,
+            contract: None,
+            demand: None,
+            upstream: Duration::ZERO,
+            slack: Duration::ZERO,
+            within: None,
+            late: Late::Drop,
+            kind: Kind::Data,
+            background: false,
+            max_wait: None,
+            retransmit: Retransmit::None,
+            level: None,
+            aligned: false,
+            until: None,
+            subscriptions: Vec::new(),
+        }
+    }
+
     /// Returns true if its samples must arrive in time: they have a contract on the link, or a delay bound after the
     /// last hop. Scalers serve such outputs first.
     #[must_use]

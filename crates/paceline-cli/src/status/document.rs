@@ -81,7 +81,7 @@ pub(crate) struct Publisher {
 /// The requested form of the samples.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub(crate) struct Asked {
+pub(crate) struct RequestedForm {
     /// Description for display.
     pub(crate) form: String,
     pub(crate) every: Option<u32>,
@@ -95,7 +95,7 @@ pub(crate) struct Asked {
 pub(crate) struct Subscription {
     pub(crate) id: String,
     pub(crate) pattern: String,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestedForm,
     pub(crate) within_us: Option<u64>,
     pub(crate) loss: Option<String>,
     pub(crate) proxy: String,
@@ -245,7 +245,7 @@ pub(crate) struct Class {
 pub(crate) struct Stream {
     pub(crate) publisher: String,
     pub(crate) tag: Option<String>,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestedForm,
     pub(crate) hop: String,
     pub(crate) contracted: bool,
     /// Contract of the stream on this link.
@@ -379,7 +379,7 @@ impl Publisher {
     }
 }
 
-impl Asked {
+impl RequestedForm {
     fn new(form: &Form) -> Self {
         let (every, max_hz) = match form.rate {
             Rate::All => (None, None),
@@ -401,7 +401,7 @@ impl Subscription {
         Self {
             id: subscription.id.to_string(),
             pattern: subscription.pattern.clone(),
-            asked: Asked::new(&subscription.form),
+            asked: RequestedForm::new(&subscription.form),
             within_us: subscription.within.map(micros),
             loss: subscription.loss.map(|(x, y)| format!("{x}/{y}")),
             proxy: subscription.proxy.to_string(),
@@ -518,7 +518,7 @@ impl Stream {
         Self {
             publisher: stream.publisher.to_string(),
             tag: source.map(|publisher| publisher.tag.to_string()),
-            asked: Asked::new(&stream.form),
+            asked: RequestedForm::new(&stream.form),
             hop: stream.hop.to_string(),
             contracted: stream.contracted,
             contract: stream.contract.as_ref().map(Contract::new),

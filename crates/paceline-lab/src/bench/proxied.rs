@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WARM_UP: u32 = 50;
 /// The round trips of a mean, as in the paper.
 pub(crate) const GROUP: usize = 100;
-/// The node that neither publishes nor subscribes, between or beside the others.
+/// The node that neither publishes nor subscribes, between the others or connected to both.
 pub(crate) const BETWEEN: &str = "m";
 
 /// The path from the publisher to the subscriber.
@@ -27,7 +27,7 @@ pub(crate) enum Way {
     /// Separate hosts with this number of relays between them.
     Relays(usize),
     /// Two linked hosts, both also linked to a third one.
-    Beside,
+    Triangle,
 }
 
 /// Measured round trips.
@@ -58,7 +58,7 @@ fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Chil
     let (count, joins): (usize, Vec<Join>) = match way {
         Way::OneHost => (2, Vec::new()),
         Way::Relays(relays) => (relays + 2, (0..=relays).map(|at| (at, at + 1)).collect()),
-        Way::Beside => (3, vec![(0, 2), (0, 1), (1, 2)]),
+        Way::Triangle => (3, vec![(0, 2), (0, 1), (1, 2)]),
     };
     let mut links: Vec<Vec<NetLink>> = vec![Vec::new(); count];
     for (number, (from, to)) in joins.into_iter().enumerate() {

@@ -14,8 +14,6 @@ use super::split::Split;
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey, Target};
-use crate::retransmit::Retransmit;
-use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -179,25 +177,8 @@ pub(crate) fn plan<'p, 'a: 'p>(
 }
 
 fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
-    OutputPlan {
-        target,
-        form,
-        scale: Form::FULL,
-        contract: None,
-        demand: None,
-        upstream: Duration::ZERO,
-        slack: Duration::ZERO,
-        within: None,
-        late: publisher.late,
-        kind: publisher.kind,
-        background: publisher.tag.is_private(),
-        max_wait: None,
-        retransmit: Retransmit::None,
-        level: None,
-        aligned: false,
-        until: None,
-        subscriptions: Vec::new(),
-    }
+    let (late, kind, background) = (publisher.late, publisher.kind, publisher.tag.is_private());
+    OutputPlan { late, kind, background, ..OutputPlan::new(target, form) }
 }
 
 /// Fills in the fields that depend on the subscriptions of an output.

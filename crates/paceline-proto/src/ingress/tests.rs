@@ -2,29 +2,10 @@ use super::*;
 use crate::form::{Rate, Size};
 use crate::ids::NodeId;
 use core::num::NonZeroU32;
-use paceline_sched::Late;
 
 fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
     let form = Form { rate, size, ..Form::FULL };
-    OutputPlan {
-        target,
-        form,
-        scale: form,
-        contract: None,
-        demand: None,
-        upstream: Duration::ZERO,
-        slack: Duration::ZERO,
-        within: None,
-        late: Late::Drop,
-        kind: Kind::Data,
-        background: false,
-        max_wait: None,
-        retransmit: crate::Retransmit::default(),
-        level: None,
-        aligned: false,
-        until: None,
-        subscriptions: Vec::new(),
-    }
+    OutputPlan { scale: form, ..OutputPlan::new(target, form) }
 }
 
 fn every(n: u32) -> Rate {

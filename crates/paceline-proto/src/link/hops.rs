@@ -1,5 +1,6 @@
 //! The hops of a link: handshake, acknowledgement, and the frames and bytes in flight.
 
+mod answer;
 mod closes;
 mod hop;
 mod ledger;

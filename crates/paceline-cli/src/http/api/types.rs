@@ -8,9 +8,9 @@ use super::{
     WorldChange, WorldState,
 };
 use crate::status::{
-    Ages, Asked, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, NodeClock,
-    Processor, Publisher, QueueBuffer, Reservation, ReservedHop, Stalled, Stream, Subscription,
-    Timed,
+    Ages, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, NodeClock,
+    Processor, Publisher, QueueBuffer, RequestedForm, Reservation, ReservedHop, Stalled, Stream,
+    Subscription, Timed,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn written() -> String {
         Subscription::decl(&config),
         Timed::decl(&config),
         NodeClock::decl(&config),
-        Asked::decl(&config),
+        RequestedForm::decl(&config),
         Buffer::decl(&config),
         Link::decl(&config),
         Neighbour::decl(&config),

@@ -59,8 +59,8 @@ fn figures_6_to_10(scratch: &Scratch) -> Result<Vec<Section>> {
     );
     sections.push(section);
     let places = ["publisher", "subscriber", &remote];
-    let one = Figure::measure(Way::Beside, &places, scratch)?;
-    let mut section = one.section("Figure 7: one hop, and a third host beside it");
+    let one = Figure::measure(Way::Triangle, &places, scratch)?;
+    let mut section = one.section("Figure 7: one hop, and a third host connected to both");
     let added = one.added(2);
     section.show("a proxy on the third host adds", Unit::Micros, added, 2_500.0);
     sections.push(section);
@@ -149,7 +149,7 @@ fn figure_5(scratch: &Scratch) -> Result<Section> {
     ];
     let mut means = Vec::new();
     for (name, place) in places {
-        let trips = round_trips((Way::Beside, place), SHORTEST, TRIPS, scratch)?;
+        let trips = round_trips((Way::Triangle, place), SHORTEST, TRIPS, scratch)?;
         section.show(name, Unit::Micros, trips.mean_micros, f64::NAN);
         means.push(trips.mean_micros);
     }
@@ -175,7 +175,7 @@ fn table_4(scratch: &Scratch) -> Result<Section> {
         ("a third host", &remote, [0.2807 + 0.494, 0.3626 + 0.3329, 0.042 + 0.49664]),
     ];
     for (name, place, paper) in places {
-        let way = (Way::Beside, Some(place));
+        let way = (Way::Triangle, Some(place));
         let trips = round_trips(way, SHORTEST, TRIPS_CPU, scratch)?;
         let [publisher, third, subscriber] = trips.cpu_micros[..] else { continue };
         let rows = [("publisher", publisher), ("subscriber", subscriber), ("third host", third)];

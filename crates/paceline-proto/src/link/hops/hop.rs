@@ -1,5 +1,6 @@
 //! A next hop: handshake, liveness and the frames in flight to it.
 
+use super::answer::Answer;
 use super::ledger::{Fates, Ledger};
 use super::rtt::RttEstimator;
 use super::stamp::HeardStamp;
@@ -72,15 +73,7 @@ pub struct Hop {
     last_ask: Instant,
     last_heard: Instant,
     last_sent: Instant,
-    owed: Option<Ack>,
-    /// `owed` has not been sent yet.
-    owes: bool,
-    /// The time at which `owed` is due.
-    owed_at: Instant,
-    /// The longest delay of an acknowledgement, so that one answers several frames.
-    answers_within: Duration,
-    /// The arrival time of the newest frame that `owed` covers.
-    owed_since: Instant,
+    answer: Answer,
     rtt: RttEstimator,
     transit: Transit,
     /// The stamp of the other end to answer.
@@ -112,11 +105,7 @@ impl Hop {
             last_ask: Instant::ZERO,
             last_heard: now,
             last_sent: Instant::ZERO,
-            owed: None,
-            owes: false,
-            owed_at: Instant::FAR,
-            answers_within: Duration::ZERO,
-            owed_since: now,
+            answer: Answer::new(now, Duration::ZERO),
             rtt: RttEstimator::new(),
             transit: Transit::new(),
             stamp: HeardStamp::default(),
@@ -216,7 +205,7 @@ impl Hop {
 
     /// Sets the longest delay of acknowledgements.
     pub(in crate::link) const fn set_answers_within(&mut self, delay: Duration) {
-        self.answers_within = delay;
+        self.answer.set_within(delay);
     }
 
     /// Returns the most bytes that the transport may still queue. On a link with a capacity, frames of the last
@@ -324,7 +313,7 @@ impl Hop {
         let newer = heard.epoch > self.known;
         if newer {
             self.known = heard.epoch;
-            self.owed = None;
+            self.answer.forget();
         }
         if newer && self.up {
             self.restart(now);
@@ -336,7 +325,7 @@ impl Hop {
         if heard.known != self.epoch {
             // The hop does not know us yet: answer a new incarnation at once.
             if newer {
-                self.owed_at = now;
+                self.answer.request(now);
             }
             return (None, 0);
         }
@@ -345,19 +334,8 @@ impl Hop {
         }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
-        if heard.owed.is_some() {
-            if heard.owed != self.owed {
-                self.owed_since = now;
-            }
-            self.owes |= heard.ack_now || heard.owed != self.owed;
-            self.owed = heard.owed;
-            if heard.ack_now {
-                // A gap may be a loss, which the other end should know at once.
-                let whole = heard.owed.is_some_and(|owed| owed.next() == owed.end());
-                let delay =
-                    if whole && self.is_lossy() { self.answers_within } else { Duration::ZERO };
-                self.owed_at = self.owed_at.min(now + delay);
-            }
+        if let Some(ack) = heard.owed {
+            self.answer.note(now, ack, heard.ack_now, self.is_lossy());
         }
         let ack = heard.ack.map(|ack| self.handle_ack(now, (ack, heard.held), wire_time));
         let lost = ack.unwrap_or_default();
@@ -418,17 +396,10 @@ impl Hop {
     pub fn restart(&mut self, now: Instant) {
         let (known, wire_bytes) = (self.known, self.wire_bytes);
         let ledger = self.ledger.as_ref().map(|_| Box::default());
-        let (frame_bytes_max, answers_within) = (self.frame_bytes_max, self.answers_within);
+        let frame_bytes_max = self.frame_bytes_max;
+        let answer = Answer::new(now, self.answer.within());
         let new = Self::new(now, self.epoch.saturating_add(1), self.paced);
-        *self = Self {
-            last_heard: now,
-            known,
-            ledger,
-            frame_bytes_max,
-            answers_within,
-            wire_bytes,
-            ..new
-        };
+        *self = Self { last_heard: now, known, ledger, frame_bytes_max, answer, wire_bytes, ..new };
     }
 
     /// Processes timeouts at `now`: detects lost frames and takes a silent hop down.
@@ -467,7 +438,7 @@ impl Hop {
     /// Returns the time at which [`Self::wants_frame`] becomes true if nothing else happens.
     #[must_use]
     pub fn next_frame(&self) -> Instant {
-        self.owed_at.min(self.next_request())
+        self.answer.due().min(self.next_request())
     }
 
     /// Returns the time at which a frame should request an acknowledgement although no segment is queued.
@@ -499,7 +470,7 @@ impl Hop {
             self.note_sent(now, 0, true, wire_time);
         }
         self.last_sent = now;
-        let ack = self.pay();
+        let ack = self.answer.take();
         let datagrams = self.ledger.is_some();
         let (epoch, known, ack_now) = (self.epoch, self.known, asks);
         let held = ack.map(|_| self.held_until(now, wire_time));
@@ -510,15 +481,16 @@ impl Hop {
     /// Returns the header of the next frame with segments, in its longest form. The link adds the transit
     /// time.
     #[must_use]
-    pub const fn header(&self) -> FrameHeader {
+    pub fn header(&self) -> FrameHeader {
+        let ack = self.answer.unsent();
         FrameHeader {
             epoch: self.epoch,
             known: self.known,
             seq: Some(self.next_seq),
-            ack: if self.owes { self.owed } else { None },
+            ack,
             ack_now: true,
             datagrams: self.ledger.is_some(),
-            held: if self.owes && self.owed.is_some() { Some(Duration::ZERO) } else { None },
+            held: ack.map(|_| Duration::ZERO),
             transit: None,
             stamp: None,
             echo: None,
@@ -529,7 +501,7 @@ impl Hop {
     /// wire for `wire_time`, arrives.
     #[must_use]
     pub fn held_until(&self, now: Instant, wire_time: Duration) -> Duration {
-        now.since(self.owed_since).saturating_add(self.transit(wire_time))
+        self.answer.held(now).saturating_add(self.transit(wire_time))
     }
 
     /// Records a numbered frame of `bytes` as sent. Returns `true` if it must request an acknowledgement,
@@ -547,7 +519,7 @@ impl Hop {
         // Where frames may be lost, each requests one, so that loss shows at once.
         let asks = many || now >= self.last_ask + PROBE_EVERY || self.ledger.is_some();
         self.note_sent(now, bytes, asks, wire_time);
-        self.pay();
+        self.answer.take();
         asks
     }
 
@@ -596,11 +568,5 @@ impl Hop {
             self.unasked_bytes = 0;
             self.unasked_frames = 0;
         }
-    }
-
-    const fn pay(&mut self) -> Option<Ack> {
-        self.owed_at = Instant::FAR;
-        self.owes = false;
-        self.owed
     }
 }

@@ -6,8 +6,7 @@ use crossbeam_queue::ArrayQueue;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::plan::OutputPlan;
 use paceline_proto::video::GroupBudget;
-use paceline_proto::{Encoding, Form, Kind, NodeId, Retransmit, Timestamp};
-use paceline_sched::Late;
+use paceline_proto::{Encoding, Form, Kind, NodeId, Timestamp};
 use paceline_sched::discipline::StreamIndex;
 
 /// The publisher's and the engine's side of an opening.
@@ -39,25 +38,7 @@ impl Ends {
             room: Event::new(),
         };
         let (port, end) = ring(StreamIndex(0), Arc::new(link));
-        let plan = OutputPlan {
-            target: Target::Hop(NodeId(1)),
-            form: Form::FULL,
-            scale: Form::FULL,
-            contract: None,
-            max_wait: None,
-            demand: None,
-            upstream: Duration::ZERO,
-            slack: Duration::ZERO,
-            within: None,
-            late: Late::Drop,
-            kind: Kind::Data,
-            background: false,
-            retransmit: Retransmit::None,
-            level: None,
-            aligned: false,
-            until: None,
-            subscriptions: Vec::new(),
-        };
+        let plan = OutputPlan::new(Target::Hop(NodeId(1)), Form::FULL);
         let outputs = vec![(plan, Some(Port::Ring(port)))];
         self.installs.post(Installation { period: None, groups: GroupBudget::default(), outputs });
         end

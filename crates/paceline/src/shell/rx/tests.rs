@@ -5,8 +5,7 @@ use event_listener::Event;
 use paceline_proto::form::Rate;
 use paceline_proto::plan::{OutputPlan, Target};
 use paceline_proto::video::GroupBudget;
-use paceline_proto::{DropReason, Encoding, Kind, RawSample, Retransmit, Timestamp};
-use paceline_sched::Late;
+use paceline_proto::{DropReason, Encoding, Kind, RawSample, Timestamp};
 use paceline_sched::discipline::StreamIndex;
 use std::num::NonZeroU32;
 
@@ -32,25 +31,8 @@ fn new_ring() -> (Port, RingEnd) {
 /// Posts an output of the stream `key` to one other neighbour, which ends with the first sample of
 /// `until`. It is new if `port` is given.
 fn post(to: &RxSources, key: SourceKey, until: Option<SourceKey>, port: Option<Port>) {
-    let plan = OutputPlan {
-        target: Target::Hop(NodeId(3)),
-        form: source(6).form,
-        scale: Form::FULL,
-        contract: None,
-        demand: None,
-        upstream: Duration::ZERO,
-        slack: Duration::ZERO,
-        within: None,
-        late: Late::Drop,
-        kind: Kind::Data,
-        background: false,
-        max_wait: None,
-        retransmit: Retransmit::default(),
-        level: None,
-        aligned: false,
-        until: until.map(|key| key.form),
-        subscriptions: Vec::new(),
-    };
+    let until = until.map(|key| key.form);
+    let plan = OutputPlan { until, ..OutputPlan::new(Target::Hop(NodeId(3)), source(6).form) };
     let (groups, outputs) = (GroupBudget::default(), vec![(plan, port)]);
     let installation = Some(Installation { period: None, groups, outputs });
     to.changes.post(RxChange { source: key, from: vec![HOP], installation });
