@@ -213,6 +213,9 @@ impl Replicas {
             rival.apply(&update.groups, age, made);
             if update.fate.is_some() {
                 rivals.remove(&(owner, update.object));
+                if rivals.is_empty() {
+                    self.rivals.remove(path);
+                }
                 self.end(owner, update.object);
             }
             return;

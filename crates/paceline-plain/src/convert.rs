@@ -63,7 +63,11 @@ impl Encodings<ZenohEncoding, Encoding> {
         let named = Encoding::new(&name);
         let named = if named.is_plain() { named } else { Encoding::Bytes };
         let unnamed = [ZenohEncoding::default(), ZenohEncoding::APPLICATION_CDR].contains(encoding);
-        let to = if unnamed { ros::encoding_of(key).unwrap_or(named) } else { named };
+        let to = if unnamed {
+            ros::encoding_of(key).filter(Encoding::is_plain).unwrap_or(named)
+        } else {
+            named
+        };
         self.0 = Some((encoding.clone(), to.clone()));
         to
     }

@@ -124,20 +124,25 @@ fn picture(
     begun: &mut Vec<u8>,
     number: u64,
 ) -> io::Result<Option<Bytes>> {
-    // Only the first bytes, which must begin a picture, and bytes with the end of one are worth reading.
-    let mut worth_reading = true;
+    let (mut at_end, mut worth_reading) = (false, true);
     loop {
-        let mut pictures = mjpeg::split(if worth_reading { begun } else { &[] });
-        match pictures.next() {
-            Some(Ok(picture)) => {
-                let picture = Bytes::copy_from_slice(picture);
-                begun.drain(..pictures.offset());
-                return Ok(Some(picture));
+        if worth_reading {
+            let mut pictures = mjpeg::split(begun);
+            match pictures.next() {
+                Some(Ok(picture)) => {
+                    let picture = Bytes::copy_from_slice(picture);
+                    begun.drain(..pictures.offset());
+                    return Ok(Some(picture));
+                }
+                Some(Err(MediaError::JpegTruncated { .. })) | None => {}
+                Some(Err(error)) => {
+                    return Err(io::Error::other(format!("picture {number}: {error}")));
+                }
             }
-            Some(Err(MediaError::JpegTruncated { .. })) | None => {}
-            Some(Err(error)) => {
-                return Err(io::Error::other(format!("picture {number}: {error}")));
-            }
+        }
+        if at_end {
+            // A picture that was cut off is left out.
+            return Ok(None);
         }
         if begun.len() > PICTURE_MAX {
             return Err(io::Error::other(format!(
@@ -150,11 +155,10 @@ fn picture(
         begun.extend_from_slice(more);
         input.consume(read);
         let new = begun.get(from..).unwrap_or_default();
-        worth_reading = from == 0 || new.windows(2).any(|marker| marker == [0xff, 0xd9]);
-        if read == 0 {
-            // A picture that was cut off is left out.
-            return Ok(None);
-        }
+        at_end = read == 0;
+        // The first bytes must begin a picture, and only bytes with a marker of an end can end one.
+        let has_end = new.windows(2).any(|marker| marker == [0xff, 0xd9]);
+        worth_reading = from == 0 || at_end || has_end;
     }
 }
 

@@ -55,7 +55,8 @@ impl<'a> Compressed<'a> {
 
     /// Returns the bytes of the message without the picture.
     pub(crate) const fn overhead(&self) -> usize {
-        self.head.len() + 4
+        // The length of a sequence is aligned.
+        self.head.len().next_multiple_of(4) + 4
     }
 
     /// Returns the message with another picture.

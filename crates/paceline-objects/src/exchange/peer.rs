@@ -175,9 +175,7 @@ impl Peer {
             if drops && pair.is_introduced() && pair.comes_early(pair.pace(contract).gap, now) {
                 pair.drop_change(groups);
                 self.counters.suppress(SuppressReason::Gap, 1);
-                return;
-            }
-            if let Some(reason) = pair.offer(groups, constraints, now) {
+            } else if let Some(reason) = pair.offer(groups, constraints, now) {
                 self.counters.suppress(reason, 1);
             }
         }

@@ -190,7 +190,8 @@ impl Worker {
         // After the queryable, which the subscribers query at once.
         let token = history::is_history(&key.0).then(|| {
             lock(&self.asking.common.own_tokens).insert(key.0.to_string());
-            session.liveliness().declare_token(key.0.clone()).wait()
+            let token = session.liveliness().declare_token(key.0.clone()).wait();
+            token.inspect_err(|_| _ = lock(&self.asking.common.own_tokens).remove(key.0.as_str()))
         });
         Ok(Declared { complete, _token: token.transpose()?, _queryable: queryable })
     }

@@ -446,7 +446,8 @@ impl Control {
                     refusal = if follows { opposed.or(refusal) } else { refusal.or(opposed) };
                     stream.refusal = back;
                 }
-                let (survey, fits) = (number, open.fits);
+                // A node that did not answer has tested no trial.
+                let (survey, fits) = (number, if complete { open.fits } else { 0 });
                 self.outputs.push_back(ControlOutput::Surveyed {
                     survey,
                     complete,

@@ -171,14 +171,17 @@ impl Channels {
     }
 
     /// Returns whether a packet is from the participant that it names: that of its tag, on the node from which its
-    /// packets have come before. A packet that cannot be read names nobody.
+    /// packets have come before. A packet that cannot be read has no sender.
     pub(super) fn is_genuine(&mut self, packet: &ReceivedPacket) -> bool {
         let Some(named) = Packet::sender(&packet.payload) else { return true };
+        if packet.peer != Some(named) {
+            return false;
+        }
         let known = self.nodes.get(&named).copied();
         if known.is_none() && self.nodes.len() < NODES_MAX {
             self.nodes.insert(named, packet.node);
         }
-        packet.peer == Some(named) && known.unwrap_or(packet.node) == packet.node
+        known.unwrap_or(packet.node) == packet.node
     }
 }
 

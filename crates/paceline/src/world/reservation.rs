@@ -31,8 +31,6 @@ struct OwnerReservation {
     parts: DelayParts,
     /// The requested delay of the network.
     within: Duration,
-    /// The one before the last change.
-    before: Duration,
     /// Whether the ends were reported as too slow.
     too_slow: bool,
     /// The number of the request, and the subscription of promised updates; `None` if the ends are too slow, or if it
@@ -48,7 +46,7 @@ impl Reservations {
     /// How often the measured times are compared with the requested ones.
     const CHECK: Duration = Duration::from_secs(1);
 
-    /// Requests what the interest's contract leaves for the network, and takes the answers.
+    /// Requests the delay that the contract of the interest leaves for the network, and takes the answers.
     pub(super) fn update(&mut self, shared: &Arc<Shared>) {
         let mut events = self.answers(shared);
         events.extend(self.found());
@@ -115,7 +113,6 @@ impl Reservations {
             let reservation = OwnerReservation {
                 parts: *parts,
                 within,
-                before: within,
                 too_slow,
                 request,
                 refused: None,
@@ -131,8 +128,7 @@ impl Reservations {
         let Some(contract) = self.contract else { return Vec::new() };
         let mut events = Vec::new();
         for (owner, reservation) in &mut self.owners {
-            let OwnerReservation { parts, before, request, refused: waiting, is_refused, .. } =
-                reservation;
+            let OwnerReservation { parts, request, refused: waiting, is_refused, .. } = reservation;
             let Some((number, subscription)) = request else { continue };
             while let Some(event) = subscription.try_event() {
                 match event {
@@ -163,8 +159,10 @@ impl Reservations {
                         waiting.take_if(|it| *it == publisher);
                         events.push(ServiceEvent::Withdrawn(publisher));
                     }
-                    SubscriberEvent::ChangeRefused { .. } => {
-                        let delay = achievable(&contract.each, parts, *before);
+                    SubscriberEvent::ChangeRefused { within, .. } => {
+                        // The contract that stays in force has this delay of the network.
+                        let granted = within.map_or(Duration::ZERO, Into::into);
+                        let delay = achievable(&contract.each, parts, granted);
                         events.push(ServiceEvent::EndsTooSlow(*owner, *parts, delay.into()));
                     }
                     SubscriberEvent::Publishers(_)
@@ -202,7 +200,8 @@ impl OwnerReservation {
             Some(network) => {
                 self.request.is_some()
                     && self.within <= network
-                    && network <= self.within.mul_div(if self.is_refused { 9 } else { 16 }, 8)
+                    && channels::requested(network)
+                        <= self.within.mul_div(if self.is_refused { 9 } else { 16 }, 8)
             }
             None => self.too_slow,
         }
@@ -216,7 +215,7 @@ impl OwnerReservation {
         };
         let changed =
             shared.node().change(subscription.id(), |request| request.within(within.into()));
-        (self.parts, self.before, self.within) = (parts, self.within, within);
+        (self.parts, self.within) = (parts, within);
         changed.inspect_err(|error| crate::warn_limited!("world: {error}")).is_ok()
     }
 }

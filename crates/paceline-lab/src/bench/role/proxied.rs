@@ -3,7 +3,7 @@
 use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::clock;
 use crate::bench::protocol::{Message, Proxied, ProxiedTask};
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use paceline::contract::Proxy;
 use paceline::{Capacity, LinkConfig, Node, Sample, SubscriberBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -123,7 +123,7 @@ fn publish(node: &Node, hz: f64, bytes: usize) -> Result<()> {
         });
         wait_for_stop();
         is_over.store(true, Ordering::Relaxed);
-        published.join().unwrap_or(Ok(()))
+        published.join().unwrap_or_else(|_| Err(anyhow!("the publishing thread panicked")))
     })?;
     send(&Message::Done);
     Ok(())
