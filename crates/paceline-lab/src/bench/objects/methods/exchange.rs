@@ -1,7 +1,7 @@
 //! The exchange list of this project, with a contract for the most relevant objects.
 
 use crate::bench::objects::budget::ByteBucket;
-use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet, UPDATE_BYTES};
+use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet};
 use crate::bench::objects::run::{DELAY, Method};
 use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK, relevance};
 use paceline_objects::contract::{PromisedService, UpdateSizes};
@@ -39,18 +39,10 @@ impl OurExchange {
         for (number, car) in scene.cars.iter().enumerate() {
             self.list.create(index(number), &facts(*car), scene.now)?;
         }
-        let (count, updates) = self.promise;
-        let contract =
-            ObjectContract { refresh: REFRESH, ..ObjectContract::per_second(updates, 24, DELAY) };
-        let sizes = UpdateSizes {
-            groups: 1,
-            largest_group: 24,
-            fragment_bytes: u32::try_from(LARGEST).unwrap_or(u32::MAX),
-        };
-        let service = PromisedService::new(contract, count, &sizes, &settings().headers());
+        let service = service(self.promise);
         for (number, observer) in scene.observers.iter().enumerate() {
             self.list.join(peer(number), seeing(*observer), scene.now)?;
-            if count > 0 {
+            if service.objects > 0 {
                 self.list.promise(peer(number), Some(service), scene.now)?;
             }
         }
@@ -103,13 +95,21 @@ impl Method for OurExchange {
     }
 }
 
-/// Returns the greatest traffic of the promised updates: each at its greatest rate, and a message to every observer at
-/// every tick.
-pub(in crate::bench::objects) fn reserved_bytes_per_second((count, updates): (usize, u32)) -> u64 {
-    let number = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
-    let messages = Duration::from_secs(1).as_nanos() / TICK.as_nanos();
-    number(OBSERVERS)
-        * (number(count) * u64::from(updates) * UPDATE_BYTES + messages * MESSAGE_BYTES)
+/// Returns the service of an observer: so many objects, each with so many updates per second.
+fn service((count, updates): (usize, u32)) -> PromisedService {
+    let contract =
+        ObjectContract { refresh: REFRESH, ..ObjectContract::per_second(updates, 24, DELAY) };
+    let sizes = UpdateSizes {
+        groups: 1,
+        largest_group: 24,
+        fragment_bytes: u32::try_from(LARGEST).unwrap_or(u32::MAX),
+    };
+    PromisedService::new(contract, count, &sizes, &settings().headers())
+}
+
+/// Returns the reserved traffic of all observers in bytes per second.
+pub(in crate::bench::objects) fn reserved_bytes_per_second(promise: (usize, u32)) -> u64 {
+    u64::try_from(OBSERVERS).unwrap_or(u64::MAX) * service(promise).traffic.bytes_per_s
 }
 
 fn settings() -> ExchangeSettings {
