@@ -36,7 +36,7 @@ pub enum UpdatePolicing {
     /// The newest waits until the gap has passed.
     #[default]
     Shape,
-    /// They are dropped, so that no update waits for the gap: the next refresh carries what is missing.
+    /// They are dropped, so that no update waits for the gap: the next change or refresh carries it.
     Drop,
 }
 

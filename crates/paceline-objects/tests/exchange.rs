@@ -285,6 +285,28 @@ fn policing_drops_early_changes_until_the_refresh() {
 }
 
 #[test]
+fn a_dropped_change_is_carried_by_the_next_one_of_another_group() {
+    let mut list = list();
+    list.set_terms(ANN, BUS, None, START).unwrap();
+    list.set_terms(ANN, CAR, Some(every(50).fidelity(0)), START).unwrap();
+    let policing = UpdatePolicing::Drop;
+    list.choose(ANN, InteractorModules { policing, ..Default::default() }, START).unwrap();
+    introduce(&mut list);
+    let mut change = |millis, group| {
+        let facts = facts(11.0, &[20, 20], at(millis));
+        list.change(CAR, &facts, GroupMask::of(group), at(millis)).unwrap();
+        let message = list.poll(at(millis), &1_000, 1_000)?;
+        list.delivered(message.peer, message.number, at(millis));
+        Some(message.updates[0].groups)
+    };
+    assert_eq!(change(60, 0), Some(GroupMask::of(0)));
+    assert_eq!(change(70, 1), None, "dropped");
+    let both = GroupMask::of(0).with(GroupMask::of(1));
+    assert_eq!(change(110, 0), Some(both));
+    assert_eq!(change(160, 0), Some(GroupMask::of(0)));
+}
+
+#[test]
 fn a_change_has_constraints_of_its_own() {
     let mut list = list();
     list.set_terms(ANN, BUS, None, START).unwrap();

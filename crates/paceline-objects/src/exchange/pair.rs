@@ -59,7 +59,7 @@ pub(super) struct Pair {
     /// When its time came, if it waits for room.
     pub(super) ripe: Instant,
     dirty: GroupMask,
-    /// Groups that changed and that only a refresh carries: their changes were dropped, or lost without a repetition.
+    /// Groups that the next change or refresh also carries: their changes were dropped, or lost without a repetition.
     stale: GroupMask,
     /// The constraints of the last change.
     least: Option<u16>,
@@ -172,7 +172,7 @@ impl Pair {
         self.held = held;
     }
 
-    /// Drops a change, which the next refresh carries.
+    /// Drops a change, which the next change or refresh carries.
     pub(super) fn drop_change(&mut self, groups: GroupMask) {
         self.stale = self.stale.with(groups);
     }
@@ -309,7 +309,8 @@ impl Pair {
         let groups = match (kind, object) {
             (UpdateKind::Introduce | UpdateKind::Change, Some(object)) => {
                 // Groups that were sent and not confirmed for the time of a refresh are sent again.
-                let waiting = if self.dirty.is_empty() { repeated } else { self.dirty };
+                let waiting =
+                    if self.dirty.is_empty() { repeated } else { self.dirty.with(self.stale) };
                 self.order.choose(object, waiting, pace.fidelity_permille)
             }
             _ => GroupMask::default(),
@@ -402,7 +403,7 @@ impl Pair {
     }
 
     /// Notes that groups did not arrive; those in newer messages need not be sent again. Returns whether an update
-    /// waits that did not before. Without `repeats`, they wait for the next refresh.
+    /// waits that did not before. Without `repeats`, they wait for the next change or refresh.
     fn wait_again(&mut self, groups: GroupMask, number: u64, repeats: bool) -> bool {
         if self.ending.is_some() {
             return false;

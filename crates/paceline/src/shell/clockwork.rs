@@ -231,9 +231,12 @@ impl State {
 
     fn publish(&self) {
         self.clock.state().publish(self.service.page());
-        let mut parts = self.service.sources().map(|(_, part)| part);
-        let selected = parts.position(|part| part == SourcePart::Selected);
-        let nodes = selected.zip(self.neighbours.as_ref()).map(|(at, they)| they.lineage(at));
+        let parts = self.service.sources().map(|(_, part)| part);
+        let used = [SourcePart::Selected, SourcePart::Combined];
+        let servers: Vec<usize> =
+            parts.enumerate().filter(|(_, part)| used.contains(part)).map(|(at, _)| at).collect();
+        let neighbours = self.neighbours.as_ref().filter(|_| !servers.is_empty());
+        let nodes = neighbours.map(|they| they.lineage(&servers));
         let mut lineage = self.clock.state().lineage();
         // In holdover, the time is still that of the last server.
         let nodes = nodes.or_else(|| lineage.take().map(|before| before.nodes));

@@ -154,11 +154,12 @@ impl Neighbours {
         Some(())
     }
 
-    /// Returns the nodes from which the time of server number `server` comes, the nearest first.
-    pub(super) fn lineage(&self, server: usize) -> Vec<NodeId> {
-        let followed = server.checked_sub(self.first).and_then(|at| self.followed.get(at));
-        let nodes = followed.map(|one| [&[one.id], one.lineage.as_slice()].concat());
-        nodes.unwrap_or_default()
+    /// Returns the nodes from which the time of these servers comes, each once.
+    pub(super) fn lineage(&self, servers: &[usize]) -> Vec<NodeId> {
+        let at = |server: &usize| server.checked_sub(self.first);
+        let followed = servers.iter().filter_map(at).filter_map(|at| self.followed.get(at));
+        let nodes = followed.flat_map(|one| [&[one.id], one.lineage.as_slice()].concat());
+        nodes.collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
