@@ -27,7 +27,7 @@ unchanged. A line break ends each text and JSON sample. A terminal shows only te
 paceline sub robot/camera --max-hz 10 --within 200ms --dry-run
 --dry-run reserves nothing, so another subscriber may take the bandwidth first. The answer is valid for this place: \
 run it on the subscriber's host, with its --link flags. It waits for a publisher for --timeout, 2.5 s by default. \
---with answers for both streams, and --take-offer asks again with what a refusal offers. Exits with 0 if every matching publisher would grant the request, with 3 otherwise.";
+--with answers for both streams, and --take-offer repeats the request with the offer of a refusal. Exits with 0 if every matching publisher would grant the request, with 3 otherwise.";
 
 /// Arguments of `paceline sub`.
 #[derive(Debug, clap::Args)]

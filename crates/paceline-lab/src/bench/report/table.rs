@@ -23,6 +23,7 @@ impl Table {
     fn cells(&self) -> Vec<Vec<String>> {
         let rows = self.rows.iter().map(|(name, values)| {
             let values = values.iter().map(|value| match value.abs() {
+                none if none.is_nan() => "–".to_owned(),
                 large if large >= 100.0 => format!("{value:.0}"),
                 _ => format!("{value:.2}"),
             });

@@ -96,7 +96,7 @@ fn pong(node: &Node, proxy: Option<&str>) -> Result<()> {
         Some(proxy) => placed(builder, proxy)?,
         None => builder,
     };
-    let _asked = builder.callback(move |sample: Sample| drop(publisher.put(sample.payload)))?;
+    let _pings = builder.callback(move |sample: Sample| drop(publisher.put(sample.payload)))?;
     send(&Message::Ready);
     wait_for_go()?;
     wait_for_stop();
