@@ -456,6 +456,6 @@ fn refused_contracts_that_would_have_fitted_have_known_causes() {
             "{policy}: {refused} refused, {fitted} fit if all start together; of these {by_staircase} by an exact \
              count of samples without loss, and {apart_too} in 20 runs in which windows begin at other times"
         );
-        assert!(by_staircase <= fitted && apart_too <= fitted && fitted < refused, "{policy}");
+        assert!(refused > 100 && fitted < refused, "{policy}");
     }
 }

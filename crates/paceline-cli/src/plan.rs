@@ -106,7 +106,10 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
         let text = format!("{:#}\n", write::json(&problem));
         std::fs::write(path, text).with_context(|| format!("--problem {}", path.display()))?;
     }
-    let present = live.as_ref().map(|live| Present::new(&problem, live)).transpose()?;
+    let present = match live.as_ref().map(|live| Present::new(&problem, live)).transpose() {
+        Ok(present) => present,
+        Err(error) => return failure(args, &problem, &error, None),
+    };
     let start = Instant::now();
     let mut remaining = || args.timeout.saturating_sub(start.elapsed());
     let planned = match args.solver {

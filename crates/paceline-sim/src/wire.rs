@@ -186,11 +186,6 @@ impl Wire {
         }
     }
 
-    /// Returns the limit of frames under way, over all impairments so far.
-    pub(super) const fn packets_max(&self) -> usize {
-        self.emulator.packets_max()
-    }
-
     pub(super) const fn impairment(&self) -> Impairment {
         self.emulator.impairment()
     }

@@ -230,7 +230,8 @@ impl Hosts<'_> {
         link.streams.iter().any(|it| it.contract.is_some() && kept(&it.publisher))
     }
 
-    /// Returns the processors of a host for streams. Contracts of other tags keep their part.
+    /// Returns the processors of a host for streams. If contracts of other tags pass there, they keep all that is reserved,
+    /// also for the planned tags: the status has no time per tag.
     fn cpu(&self, status: &NodeStatus) -> Option<f64> {
         let processor = status.processor?;
         let held = match status.links.iter().any(|link| self.is_kept(link)) {

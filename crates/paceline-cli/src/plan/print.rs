@@ -3,7 +3,6 @@
 use super::live::{Live, bits_of};
 use crate::show;
 use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
-use anyhow::Context as _;
 use paceline_plan::{Objective, PlanError, PlanProblem, PlanState, Planned, PlannedProxy, cost_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -36,8 +35,8 @@ pub(super) struct Present {
 }
 
 impl Present {
-    pub(super) fn new(problem: &PlanProblem, live: &Live) -> anyhow::Result<Self> {
-        let cost = cost_of(problem, &live.places).context("--live: the present places")?;
+    pub(super) fn new(problem: &PlanProblem, live: &Live) -> Result<Self, PlanError> {
+        let cost = cost_of(problem, &live.places)?;
         Ok(Self { places: live.places.clone(), cost, notes: live.notes.clone() })
     }
 

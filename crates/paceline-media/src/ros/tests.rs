@@ -82,6 +82,7 @@ fn messages_of_another_implementation_are_read_and_written_as_it_does() {
         Ok(RosPicture::Jpeg(&[0xff, 0xd8, 0xff, 0xd9]))
     );
     assert_eq!(message.with_data(message.data), payload);
+    assert_eq!(message.overhead() + message.data.len(), payload.len());
 }
 
 #[test]

@@ -130,12 +130,6 @@ impl<T: Clone> Emulator<T> {
         self.impairment
     }
 
-    /// Returns the limit of packets in flight.
-    #[must_use]
-    pub const fn packets_max(&self) -> usize {
-        self.packets_max
-    }
-
     /// Raises the limit of packets in flight to at least `packets_max`.
     pub fn allow(&mut self, packets_max: usize) {
         self.packets_max = self.packets_max.max(packets_max);

@@ -1,7 +1,7 @@
 //! The reservations of an observer's contract on the paths from all owners.
 
 use super::channels;
-use super::service::ServiceEvent;
+use super::service::{ServiceEvent, ServiceOffer};
 use super::state::Shared;
 use super::trials::{Refused, Searches};
 use crate::shell::clock;
@@ -150,8 +150,12 @@ impl Reservations {
                             refusal,
                             number: *number,
                         };
-                        if let Err(error) = self.searches.begin(refused, shared) {
-                            crate::warn_limited!("world: no thread for offers: {error}");
+                        if let Some(refused) = self.searches.begin(refused, shared) {
+                            *waiting = None;
+                            events.push(ServiceEvent::Refused(
+                                refused.refusal,
+                                ServiceOffer::default(),
+                            ));
                         }
                     }
                     SubscriberEvent::Withdrawn(publisher)

@@ -8,8 +8,7 @@ use crate::contract::Refusal;
 use paceline_objects::contract::{DelayParts, PromisedService};
 use paceline_objects::{InterestContract, ObjectContract, PeerId};
 use paceline_proto::control::TrafficTrial;
-use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Weak};
 
 /// A refused contract.
@@ -26,33 +25,36 @@ pub(super) struct Refused {
     pub(super) number: u64,
 }
 
+/// The most refused contracts that wait for a search.
+const WAITING_MAX: usize = 64;
+
 /// The thread that searches, started with the first refusal. It blocks for at most 500 ms per question to the path, so
 /// the thread of the world cannot do it.
 #[derive(Default)]
 pub(super) struct Searches {
-    thread: Option<(Sender<Refused>, Receiver<Found>)>,
+    thread: Option<(SyncSender<Refused>, Receiver<Found>)>,
 }
 
 /// A refused contract and the contract that its path would grant.
 type Found = (Refused, ServiceOffer);
 
 impl Searches {
-    /// Begins to search.
-    pub(super) fn begin(&mut self, refused: Refused, shared: &Arc<Shared>) -> io::Result<()> {
+    /// Begins to search. Returns the contract if that is not possible, because there is no thread or too many others wait.
+    pub(super) fn begin(&mut self, refused: Refused, shared: &Arc<Shared>) -> Option<Refused> {
         if self.thread.is_none() {
-            let (jobs, inbox) = channel();
+            let (jobs, inbox) = sync_channel(WAITING_MAX);
             let (outbox, found) = channel();
             let shared = Arc::downgrade(shared);
-            std::thread::Builder::new()
-                .name("paceline-trial".to_owned())
-                .spawn(move || run(&inbox, &outbox, &shared))?;
-            self.thread = Some((jobs, found));
+            let named = std::thread::Builder::new().name("paceline-trial".to_owned());
+            match named.spawn(move || run(&inbox, &outbox, &shared)) {
+                Ok(_) => self.thread = Some((jobs, found)),
+                Err(error) => crate::warn_limited!("world: no thread for offers: {error}"),
+            }
         }
-        if let Some((jobs, _)) = &self.thread {
-            // The thread ends with the world.
-            let _sent = jobs.send(refused);
-        }
-        Ok(())
+        let Some((jobs, _)) = &self.thread else { return Some(refused) };
+        jobs.try_send(refused).err().map(|failed| match failed {
+            TrySendError::Full(refused) | TrySendError::Disconnected(refused) => refused,
+        })
     }
 
     /// Returns the next end of a search.
@@ -115,9 +117,9 @@ fn smaller(contract: &ObjectContract, dimension: Dimension, left: u64) -> Servic
     }
 }
 
-/// Asks the path, first in coarse and then in fine steps.
+/// Tries contracts on the path, first in coarse and then in fine steps.
 fn search(refused: &Refused, shared: &Weak<Shared>) -> Option<ServiceOffer> {
-    let first = ask(refused, shared, |_| COARSE.to_vec())?;
+    let first = survey(refused, shared, |_| COARSE.to_vec())?;
     let fine = |dimension: Dimension| {
         let found = first.get(dimension as usize).copied().flatten();
         let place = COARSE.iter().position(|part| Some(*part) == found);
@@ -127,7 +129,10 @@ fn search(refused: &Refused, shared: &Weak<Shared>) -> Option<ServiceOffer> {
         let step = |found: u64| (1..FINE).map(move |step| found + (above - found) * step / FINE);
         found.map_or_else(Vec::new, |found| step(found).collect())
     };
-    let second = ask(refused, shared, fine)?;
+    if first.iter().all(Option::is_none) {
+        return None;
+    }
+    let second = survey(refused, shared, fine).unwrap_or_default();
     let best = |dimension: Dimension| {
         let place = dimension as usize;
         let found = second.get(place).copied().flatten();
@@ -143,15 +148,15 @@ fn search(refused: &Refused, shared: &Weak<Shared>) -> Option<ServiceOffer> {
     if alone == ServiceOffer::default() { best(Dimension::All) } else { Some(alone) }
 }
 
-/// Asks the path for contracts of which some parts are left in each dimension, and returns for each the largest part
+/// Tries contracts on the path of which some parts are left in each dimension, and returns for each the largest part
 /// that it would grant.
-fn ask(
+fn survey(
     refused: &Refused,
     shared: &Weak<Shared>,
     parts: impl Fn(Dimension) -> Vec<u64>,
 ) -> Option<Vec<Option<u64>>> {
     let mut trials = Vec::new();
-    let mut asked = Vec::new();
+    let mut tried = Vec::new();
     let world = shared.upgrade()?;
     for dimension in Dimension::EACH {
         for left in parts(dimension) {
@@ -161,7 +166,7 @@ fn ask(
             let network = refused.parts.network(&contract.each).map(channels::requested);
             if let Some(within) = network.filter(|_| contract.each.check().is_ok()) {
                 trials.push(trial(&service, within));
-                asked.push((dimension, left));
+                tried.push((dimension, left));
             }
         }
     }
@@ -172,7 +177,7 @@ fn ask(
     let (_, fits) =
         quotes.into_iter().find(|(quote, _)| quote.publisher == refused.refusal.publisher)?;
     let granted = |dimension: Dimension| {
-        let numbered = asked.iter().enumerate().filter(|(_, (of, _))| *of == dimension);
+        let numbered = tried.iter().enumerate().filter(|(_, (of, _))| *of == dimension);
         numbered.filter(|(bit, _)| fits >> bit & 1 == 1).map(|(_, (_, left))| *left).max()
     };
     Some(Dimension::EACH.map(granted).to_vec())

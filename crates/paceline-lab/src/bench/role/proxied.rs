@@ -1,11 +1,11 @@
 //! A node on a path with a proxy: it relays, echoes, publishes or subscribes.
 
+use super::ping::{await_path, round_trips};
 use super::{send, wait_for_go, wait_for_stop};
-use crate::bench::clock;
 use crate::bench::protocol::{Message, Proxied, ProxiedTask};
 use anyhow::{Context as _, Result, anyhow};
 use paceline::contract::Proxy;
-use paceline::{Capacity, LinkConfig, Node, Sample, SubscriberBuilder};
+use paceline::{Node, Sample, SubscriberBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -13,8 +13,6 @@ use std::time::Duration;
 const PING: &str = "proxied/ping";
 const PONG: &str = "proxied/pong";
 const STREAM: &str = "proxied/stream";
-/// The longest wait for an answer, and for the path.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Time for the path to take its final form after the first answer.
 const SETTLE: Duration = Duration::from_millis(500);
 
@@ -24,17 +22,7 @@ pub(super) fn run(task: &Proxied) -> Result<()> {
         builder = builder.isolated();
     }
     for link in &task.links {
-        let mut config = LinkConfig::new(&link.name);
-        if let Some(capacity) = link.capacity {
-            config = config.capacity(Capacity::from_bits_per_s(capacity)?);
-        }
-        if let Some(listen) = &link.listen {
-            config = config.listen(listen);
-        }
-        if let Some(connect) = &link.connect {
-            config = config.connect(connect);
-        }
-        builder = builder.link(config);
+        builder = builder.link(super::scene::config(link)?);
     }
     let node = builder.open()?;
     match &task.task {
@@ -65,25 +53,10 @@ fn ping(node: &Node, bytes: usize, warm_up: u32, count: u32) -> Result<()> {
     send(&Message::Ready);
     wait_for_go()?;
     let payload = bytes::Bytes::from(vec![7; bytes]);
-    let until = clock::now() + u64::try_from(PATIENCE.as_nanos())?;
-    while clock::now() < until {
-        publisher.put(payload.clone())?;
-        if receiver.recv_timeout(Duration::from_millis(200)).is_ok() {
-            break;
-        }
-    }
-    std::thread::sleep(SETTLE);
-    while receiver.try_recv().is_ok() {}
+    let mut put = || Ok(publisher.put(payload.clone()).map(drop)?);
+    await_path(&receiver, SETTLE, &mut put)?;
     send(&Message::Started);
-    let mut nanos = Vec::new();
-    for turn in 0..warm_up + count {
-        let start = clock::now();
-        publisher.put(payload.clone())?;
-        receiver.recv_timeout(PATIENCE).with_context(|| format!("round trip {turn}: no answer"))?;
-        if turn >= warm_up {
-            nanos.push(clock::now() - start);
-        }
-    }
+    let nanos = round_trips((warm_up, count), &receiver, &mut put)?;
     send(&Message::RoundTrips { nanos });
     wait_for_stop();
     Ok(())

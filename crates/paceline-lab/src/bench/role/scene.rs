@@ -2,7 +2,9 @@
 
 use super::send;
 use crate::bench::clock;
-use crate::bench::protocol::{Arrived, Life, Message, PublisherKey, Report, Scene, Stream};
+use crate::bench::protocol::{
+    Arrived, Life, Message, NetLink, PublisherKey, Report, Scene, Stream,
+};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use paceline::contract::Rate;
@@ -98,29 +100,32 @@ fn wait_for_start() -> Result<u64> {
     start.context("the benchmark ended before it began")
 }
 
+/// Returns the configuration of a link.
+pub(super) fn config(link: &NetLink) -> Result<LinkConfig> {
+    let mut config = LinkConfig::new(&link.name).policy(link.policy.parse()?);
+    if let Some([cert, key, ca]) = &link.tls {
+        config = config.tls(cert, key, ca);
+    }
+    if let Some(endpoint) = &link.listen {
+        config = config.listen(endpoint);
+        config = if link.tls.is_some() { config } else { config.insecure() };
+    }
+    if let Some(endpoint) = &link.connect {
+        config = config.connect(endpoint);
+    }
+    if let Some(bits) = link.capacity {
+        config = config.capacity(Capacity::from_bits_per_s(bits)?);
+    }
+    Ok(config)
+}
+
 fn open(scene: &Scene) -> Result<Node> {
     let mut builder = Node::builder().name(&scene.name);
     if let Some(policy) = &scene.access {
         builder = builder.policy(policy);
     }
     for link in &scene.links {
-        let mut made = LinkConfig::new(&link.name);
-        made = made.policy(link.policy.parse()?);
-        if let Some([cert, key, ca]) = &link.tls {
-            made = made.tls(cert, key, ca);
-        }
-        if let Some(endpoint) = &link.listen {
-            made = made.listen(endpoint);
-            made = if link.tls.is_some() { made } else { made.insecure() };
-        }
-        if let Some(endpoint) = &link.connect {
-            made = made.connect(endpoint);
-        }
-        if let Some(bits) = link.capacity {
-            made =
-                made.capacity(Capacity::from_bits_per_s(bits).map_err(|error| anyhow!("{error}"))?);
-        }
-        builder = builder.link(made);
+        builder = builder.link(config(link)?);
     }
     builder.open().with_context(|| format!("node {}", scene.name))
 }
