@@ -2,6 +2,7 @@
 
 use crate::access::Audit;
 use crate::identity::{Identity, TlsFiles};
+use crate::multicast::MulticastRange;
 use crate::proxy::Proxy;
 use crate::time::ClockConfig;
 use paceline_proto::Carrier;
@@ -42,6 +43,9 @@ pub struct LinkConfig {
     pub(crate) classes: Vec<LinkClass>,
     pub(crate) insecure: bool,
     pub(crate) ordered: bool,
+    pub(crate) multicast: Option<MulticastRange>,
+    /// A range of multicast groups of an invalid form, and the error.
+    pub(crate) bad_multicast: Option<(String, String)>,
     pub(crate) proxy: Option<Proxy>,
     /// A proxy of an invalid form, without its password, and the error.
     pub(crate) bad_proxy: Option<(String, String)>,
@@ -136,6 +140,23 @@ impl LinkConfig {
     #[must_use]
     pub const fn ordered(mut self) -> Self {
         self.ordered = true;
+        self
+    }
+
+    /// Sends a stream that several neighbours on the same network segment receive in the same form to a UDP multicast group,
+    /// once for all of them.
+    ///
+    /// `range` is `ADDRESS/PREFIX:PORT`, such as `239.77.0.0/24:7400`: IPv4 multicast addresses, the first one for probes
+    /// and each other one for one stream. Both ends configure the same range, the link uses QUIC between IPv4 addresses and
+    /// has a [capacity](Self::capacity), which is that of the segment, and no classes. Frames in groups are encrypted and
+    /// authenticated as on the connection, and what is lost is retransmitted there. Neighbours that receive no probes, and
+    /// streams that no other neighbour receives, have unicast.
+    #[must_use]
+    pub fn multicast(mut self, range: &str) -> Self {
+        match range.parse() {
+            Ok(range) => self.multicast = Some(range),
+            Err(what) => self.bad_multicast = Some((range.to_owned(), what)),
+        }
         self
     }
 

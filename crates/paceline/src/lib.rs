@@ -56,6 +56,7 @@ mod identity;
 mod label;
 mod limit;
 mod limits;
+mod multicast;
 pub mod network;
 mod node;
 mod passages;

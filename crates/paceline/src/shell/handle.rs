@@ -1,7 +1,7 @@
 //! The engine's side of a link: commands to the egress thread, and snapshots from it.
 
 use super::port::{Announcements, RingEnd};
-use super::transport::Transport;
+use super::transport::{GroupView, Transport};
 use crate::status::SentTo;
 use bytes::Bytes;
 use paceline_proto::link::{ClassTree, ClassView, MendCounters, Passage, StreamSpec};
@@ -72,6 +72,9 @@ pub(crate) struct LinkSnapshot {
     /// Frames that a carrier without order lost.
     pub(crate) lost: u64,
     pub(crate) frames: u64,
+    /// Those sent to multicast groups.
+    pub(crate) group_frames: u64,
+    pub(crate) groups: Vec<GroupView>,
     pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,
     pub(crate) greatest_depth: u64,
