@@ -364,7 +364,6 @@ impl Egress {
             present,
             lost: fates.map(|fates| fates.lost.saturating_sub(fates.mistaken)).sum(),
             frames,
-            group_frames: self.link.group_frames(),
             groups: self.transport.multicast().map(Multicast::views).unwrap_or_default(),
             frames_lost: self.link.frames_lost(),
             wire_bytes,
