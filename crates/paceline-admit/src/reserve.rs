@@ -207,7 +207,7 @@ pub struct Reservations {
     delivery: Option<LinkId>,
     neighbours: BTreeMap<NodeIndex, Neighbour>,
     /// The neighbours that receive multicast groups, each with the number of its network segment.
-    segments: BTreeMap<NodeIndex, u32>,
+    multicast: BTreeMap<NodeIndex, u32>,
     entries: BTreeMap<Key, Entry>,
     past: BTreeMap<Key, Past>,
     wakes: BTreeSet<(Instant, Key)>,
@@ -236,7 +236,7 @@ impl Reservations {
             links: BTreeMap::new(),
             delivery: None,
             neighbours: BTreeMap::new(),
-            segments: BTreeMap::new(),
+            multicast: BTreeMap::new(),
             entries: BTreeMap::new(),
             past: BTreeMap::new(),
             wakes: BTreeSet::new(),
@@ -421,7 +421,7 @@ impl Reservations {
     /// the same link are sent twice, so they have different names, except to those that receive it from one multicast group.
     #[must_use]
     pub fn trunk_to(&self, trunk: Trunk, next: NodeIndex) -> Trunk {
-        match self.segments.get(&next) {
+        match self.multicast.get(&next) {
             // Only streams of the same form share a group.
             Some(segment) => legs::trunk_to(trunk.apart(), NodeIndex((*segment).into())),
             None => legs::trunk_to(trunk, next),

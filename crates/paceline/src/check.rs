@@ -51,7 +51,7 @@ impl LinkConfig {
     /// - an endpoint has another protocol than `quic`, `tls`, `tcp` and `unix`,
     /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
     /// - a `quic/` or `tls/` endpoint has no [`Self::tls`],
-    /// - the multicast groups are no range of addresses, or the link cannot use groups,
+    /// - it has multicast groups, but lacks what they need,
     /// - the proxy is not one, or an endpoint cannot pass it, or
     /// - the classes contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
@@ -83,9 +83,6 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
 
 /// Checks the multicast groups of a link.
 fn multicast(link: &LinkConfig) -> Result<(), String> {
-    if let Some((range, what)) = &link.bad_multicast {
-        return Err(format!("multicast = \"{range}\": {what}"));
-    }
     let Some(range) = link.multicast else { return Ok(()) };
     let without = if !link.is_quic() {
         "a quic/ endpoint, over which the keys of groups are sent and lost data is repaired"

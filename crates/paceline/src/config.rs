@@ -44,8 +44,6 @@ pub struct LinkConfig {
     pub(crate) insecure: bool,
     pub(crate) ordered: bool,
     pub(crate) multicast: Option<MulticastRange>,
-    /// A range of multicast groups of an invalid form, and the error.
-    pub(crate) bad_multicast: Option<(String, String)>,
     pub(crate) proxy: Option<Proxy>,
     /// A proxy of an invalid form, without its password, and the error.
     pub(crate) bad_proxy: Option<(String, String)>,
@@ -146,17 +144,13 @@ impl LinkConfig {
     /// Sends a stream that several neighbours on the same network segment receive in the same form to a UDP multicast group,
     /// once for all of them.
     ///
-    /// `range` is `ADDRESS/PREFIX:PORT`, such as `239.77.0.0/24:7400`: IPv4 multicast addresses, the first one for probes
-    /// and each other one for one stream. Both ends configure the same range, the link uses QUIC between IPv4 addresses and
+    /// The first address of the range is for probes, and each other one for one stream. Both ends configure the same range, the link uses QUIC between IPv4 addresses and
     /// has a [capacity](Self::capacity), which is that of the segment, and no classes. Frames in groups are encrypted and
     /// authenticated as on the connection, and what is lost is retransmitted there. Neighbours that receive no probes, and
     /// streams that no other neighbour receives, have unicast.
     #[must_use]
-    pub fn multicast(mut self, range: &str) -> Self {
-        match range.parse() {
-            Ok(range) => self.multicast = Some(range),
-            Err(what) => self.bad_multicast = Some((range.to_owned(), what)),
-        }
+    pub const fn multicast(mut self, range: MulticastRange) -> Self {
+        self.multicast = Some(range);
         self
     }
 

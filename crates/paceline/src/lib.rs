@@ -84,6 +84,7 @@ pub use feedback::FeedbackWatch;
 pub use identity::certificate_end;
 #[doc(hidden)]
 pub use limit::{LogLimit, Suppressed};
+pub use multicast::MulticastRange;
 pub use node::Node;
 #[doc(hidden)]
 pub use paceline_proto::text;

@@ -10,7 +10,7 @@ const PREFIXES: std::ops::RangeInclusive<u8> = 20..=31;
 /// The addresses of a link's multicast groups: `239.77.0.0/24:7400`, a network of 2 to 4,096 IPv4 multicast addresses and
 /// a UDP port. The first one is for probes, and each other one for one stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct MulticastRange {
+pub struct MulticastRange {
     first: Ipv4Addr,
     prefix: u8,
     port: u16,

@@ -57,12 +57,12 @@ impl Reservations {
     ///
     /// Reservations of changed neighbours are tested again after those that stay. One that does not fit ends with the
     /// exceeded limit, and both sides are notified.
-    pub fn set_segments(&mut self, now: Instant, segments: BTreeMap<NodeIndex, u32>) {
+    pub fn set_multicast(&mut self, now: Instant, multicast: BTreeMap<NodeIndex, u32>) {
         self.advance(now);
-        if self.segments == segments {
+        if self.multicast == multicast {
             return;
         }
-        self.segments = segments;
+        self.multicast = multicast;
         let moves = self.moves(|_, leg, next, wanted| {
             (leg.trunk != self.trunk_to(wanted.trunk, next)).then_some(leg.link)
         });

@@ -88,10 +88,10 @@ impl Control {
 
     /// Sets the neighbours that receive multicast groups, each with the number of its network segment. Admission charges a
     /// link once for the same stream to all neighbours of a segment; contracts that do not fit without a group end.
-    pub fn set_segments(&mut self, now: Instant, segments: &BTreeMap<NodeId, u32>) {
+    pub fn set_multicast(&mut self, now: Instant, segments: &BTreeMap<NodeId, u32>) {
         self.advance(now);
         let segments = segments.iter().map(|(node, segment)| (NodeIndex(node.0), *segment));
-        self.admission.reservations.set_segments(now, segments.collect());
+        self.admission.reservations.set_multicast(now, segments.collect());
         self.follow_reservations();
     }
 

@@ -95,6 +95,8 @@ impl Link {
                 }
                 continue;
             }
+            // A copy that is behind catches up first, so that one frame can carry the rest for both.
+            let index = self.behind(now, index).unwrap_or(index);
             let node = self.streams.get(index)?.spec.hop;
             if self.hops.has_credit(now, node, &self.pacer.wire) {
                 return Some((node, index));
@@ -319,6 +321,7 @@ impl Link {
         if exactly.is_none() && (space < left.min(PIECE_MIN) || space == 0) {
             return false;
         }
+        let space = if exactly.is_none() { space.min(self.gap(index)) } else { space };
         let begun = stream.head_begun;
         let Some(stream) = self.streams.get_mut(index) else { return false };
         let Some((piece, last)) = stream.cut(space) else { return false };

@@ -14,6 +14,7 @@ use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::retransmit::Retransmit;
 use crate::wire::frame::{FrameBuf, GroupFrame};
+use bytes::Bytes;
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -105,13 +106,43 @@ impl Link {
 
     /// Returns `true` if two streams have the same sample at their head, and have sent the same part of it.
     fn is_copy(&self, index: StreamIndex, other: StreamIndex) -> bool {
-        let place = |index| {
-            let stream = self.streams.get(index)?;
-            let head = stream.head()?;
-            let bytes = (head.payload.as_ptr(), head.payload.len(), stream.head_sent);
-            Some((head.seq, bytes, stream.head_begun))
-        };
-        index != other && place(index).is_some_and(|it| place(other) == Some(it))
+        let begun = |index| self.streams.get(index).map(|stream| stream.head_begun);
+        begun(index) == begun(other) && self.lead(index, other) == Some(0)
+    }
+
+    /// Returns the number of bytes by which stream `index` is ahead of `other` in the sample that both have at their heads;
+    /// `None` if it is behind, or they have different samples.
+    fn lead(&self, index: StreamIndex, other: StreamIndex) -> Option<usize> {
+        let (one, other) = (self.streams.get(index)?, self.streams.get(other)?);
+        let (head, its) = (one.head()?, other.head()?);
+        let place = |payload: &Bytes| (payload.as_ptr(), payload.len());
+        let same = head.seq == its.seq && place(&head.payload) == place(&its.payload);
+        let differ = one.spec.hop != other.spec.hop;
+        one.head_sent.checked_sub(other.head_sent).filter(|_| same && differ)
+    }
+
+    /// Returns a copy of stream `index` that is so little behind that it should catch up: at most two frames.
+    pub(super) fn behind(&self, now: Instant, index: StreamIndex) -> Option<StreamIndex> {
+        let first = self.streams.get(index)?;
+        let stream = (first.spec.publisher, first.spec.form);
+        let its = self.groups.streams.get(&stream)?;
+        let near = 1..=2 * self.pacer.wire.limit();
+        let is_near = |other| self.lead(index, other).is_some_and(|lead| near.contains(&lead));
+        let may = |other| is_near(other) && self.takes_part(now, other, stream);
+        if !self.takes_part(now, index, stream) {
+            return None;
+        }
+        its.iter().copied().find(|other| may(*other))
+    }
+
+    /// Returns the number of bytes after which a copy of stream `index` that is ahead has come; `usize::MAX` if there is
+    /// none.
+    pub(super) fn gap(&self, index: StreamIndex) -> usize {
+        let its = self.streams.get(index).and_then(|stream| {
+            self.groups.streams.get(&(stream.spec.publisher, stream.spec.form))
+        });
+        let leads = its.into_iter().flatten().filter_map(|ahead| self.lead(*ahead, index));
+        leads.filter(|lead| *lead > 0).min().unwrap_or(usize::MAX)
     }
 
     /// Returns `true` if the head of a stream may be sent to its group now.

@@ -12,7 +12,7 @@ impl Engine {
         let Ok(segment) = u32::try_from(link) else { return };
         self.segments.retain(|_, at| *at != segment);
         self.segments.extend(nodes.into_iter().map(|node| (node, segment)));
-        self.control.set_segments(now, &self.segments);
+        self.control.set_multicast(now, &self.segments);
     }
 
     /// Lets the outputs to neighbours that may receive groups select the same samples, whenever they began.
