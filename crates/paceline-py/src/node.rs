@@ -47,7 +47,8 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
     }
     if let Some(range) = link.getattr("multicast")?.extract::<Option<String>>()? {
         let parsed = range.parse::<paceline::MulticastRange>();
-        let parsed = parsed.map_err(|error| errors::value(format!("multicast='{range}': {error}")))?;
+        let parsed =
+            parsed.map_err(|error| errors::value(format!("multicast='{range}': {error}")))?;
         config = config.multicast(parsed);
     }
     if link.getattr("ordered")?.extract()? {

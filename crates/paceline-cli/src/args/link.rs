@@ -6,8 +6,7 @@ use paceline::{Capacity, LinkConfig, MulticastRange};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-const KEYS: &str =
-    "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, multicast, ordered, insecure";
+const KEYS: &str = "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, multicast, ordered, insecure";
 const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unixsock-stream"];
 
 /// A link as specified on the command line or in a configuration file.

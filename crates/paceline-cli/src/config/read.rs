@@ -38,8 +38,20 @@ pub(super) const KEYS: [&str; 20] = [
     "query",
 ];
 pub(super) const LINK_KEYS: [&str; 14] = [
-    "name", "listen", "connect", "capacity", "policy", "tls_cert", "tls_key", "tls_ca", "proxy",
-    "multicast", "ordered", "insecure", "class", "buffer",
+    "name",
+    "listen",
+    "connect",
+    "capacity",
+    "policy",
+    "tls_cert",
+    "tls_key",
+    "tls_ca",
+    "proxy",
+    "multicast",
+    "ordered",
+    "insecure",
+    "class",
+    "buffer",
 ];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
 

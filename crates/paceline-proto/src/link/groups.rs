@@ -96,7 +96,10 @@ impl Link {
         let mut copies = Vec::new();
         for other in its {
             let Some(hop) = self.streams.get(other).map(|it| it.spec.hop) else { continue };
-            if !hops.contains(&hop) && self.is_copy(index, other) && self.takes_part(now, other, stream) {
+            if !hops.contains(&hop)
+                && self.is_copy(index, other)
+                && self.takes_part(now, other, stream)
+            {
                 hops.push(hop);
                 copies.push(other);
             }
@@ -138,9 +141,10 @@ impl Link {
     /// Returns the number of bytes after which a copy of stream `index` that is ahead has come; `usize::MAX` if there is
     /// none.
     pub(super) fn gap(&self, index: StreamIndex) -> usize {
-        let its = self.streams.get(index).and_then(|stream| {
-            self.groups.streams.get(&(stream.spec.publisher, stream.spec.form))
-        });
+        let its = self
+            .streams
+            .get(index)
+            .and_then(|stream| self.groups.streams.get(&(stream.spec.publisher, stream.spec.form)));
         let leads = its.into_iter().flatten().filter_map(|ahead| self.lead(*ahead, index));
         leads.filter(|lead| *lead > 0).min().unwrap_or(usize::MAX)
     }
@@ -157,9 +161,8 @@ impl Link {
                 && stream.spec.retransmit != Retransmit::GoBackN
                 && !stream.head_is_demoted()
         };
-        let hears = |neighbour: &Neighbour| {
-            neighbour.hop.is_lossy() && !neighbour.hop.misses_groups()
-        };
+        let hears =
+            |neighbour: &Neighbour| neighbour.hop.is_lossy() && !neighbour.hop.misses_groups();
         listens
             && able(stream)
             && self.hops.get(hop).is_some_and(hears)
@@ -218,7 +221,13 @@ impl Link {
     }
 
     /// Sends `common` bytes of the head of a copy. Returns `own`, the header, with all else before the piece.
-    fn put_copy(&mut self, now: Instant, copy: StreamIndex, own: Vec<u8>, common: usize) -> Vec<u8> {
+    fn put_copy(
+        &mut self,
+        now: Instant,
+        copy: StreamIndex,
+        own: Vec<u8>,
+        common: usize,
+    ) -> Vec<u8> {
         let mut frame = FrameBuf::default();
         frame.head = own;
         let items = core::mem::take(&mut self.items);
@@ -252,4 +261,3 @@ impl Link {
         self.group_frames
     }
 }
-

@@ -59,7 +59,8 @@ impl Hosts {
     /// Sets whether the switch passes multicast to a host.
     pub(crate) fn pass_multicast(&self, host: usize, passes: bool) {
         let (switch, how) = (self.switch.as_ref().unwrap(), if passes { "on" } else { "off" });
-        let words = format!("-n {switch} link set dev port{host} type bridge_slave mcast_flood {how}");
+        let words =
+            format!("-n {switch} link set dev port{host} type bridge_slave mcast_flood {how}");
         assert!(ip(&words), "ip {words}");
     }
 

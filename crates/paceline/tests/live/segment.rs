@@ -3,8 +3,11 @@
 use crate::hosts::Hosts;
 use crate::support::{SOON, at_rate, wait_until};
 use crate::trust::Authority;
+use paceline::Encoding;
 use paceline::status::{LinkStatus, StreamStatus};
 use paceline::{Capacity, LinkConfig, Node, Subscriber};
+use paceline_media::{Size, TestCard};
+use std::collections::BTreeSet;
 use std::net::UdpSocket;
 use std::time::Duration;
 
@@ -32,7 +35,10 @@ impl Segment {
         let link = |name: &str| {
             let link = LinkConfig::new("segment");
             let link = link.capacity(Capacity::from_bits_per_s(mbit * 1_000_000).unwrap());
-            authority.member(name, range.map_or(link.clone(), |range| link.multicast(range.parse().unwrap())))
+            authority.member(
+                name,
+                range.map_or(link.clone(), |range| link.multicast(range.parse().unwrap())),
+            )
         };
         let listening = link("robot").listen("quic/10.77.0.1:7600");
         let robot = hosts.inside(0, || authority.node("robot", listening));
@@ -78,7 +84,12 @@ fn arrived(subscriber: &mut Subscriber) -> Vec<(u64, bool)> {
 
 /// Publishes `count` samples and checks that all arrive in time at all subscribers. Returns the bytes that the robot's
 /// interface sent meanwhile, in samples.
-fn publish(segment: &Segment, camera: &mut paceline::Publisher, pictures: &mut [Subscriber], count: u32) -> u64 {
+fn publish(
+    segment: &Segment,
+    camera: &mut paceline::Publisher,
+    pictures: &mut [Subscriber],
+    count: u32,
+) -> u64 {
     let before = segment.hosts.sent_bytes(0);
     let mut first = None;
     at_rate(HERTZ, count, |_| {
@@ -88,20 +99,8 @@ fn publish(segment: &Segment, camera: &mut paceline::Publisher, pictures: &mut [
     std::thread::sleep(Duration::from_millis(300));
     let sent = (segment.hosts.sent_bytes(0) - before) / SAMPLE as u64;
     println!("{sent} samples on the wire of {count}");
-    for node in segment.robot.status(SOON) {
-        for link in &node.links {
-            for stream in &link.streams {
-                println!("{} {} {:?} {:?}", node.name, stream.hop, stream.group, stream.counters);
-            }
-            println!("{} {:?}", node.name, link.mended);
-        }
-        for subscription in &node.subscriptions {
-            println!("{} {:?} {:?}", node.name, subscription.id, subscription.refusals);
-        }
-    }
     for subscriber in pictures {
         let got = arrived(subscriber);
-        println!("{} arrived", got.len());
         let late = got.iter().filter(|(_, late)| *late).count();
         let numbers: Vec<u64> = got.into_iter().map(|(seq, _)| seq).collect();
         assert_eq!((numbers.len(), late), (count as usize, 0), "{numbers:?}");
@@ -134,7 +133,45 @@ fn a_segment_carries_a_stream_once_for_all_receivers_and_keeps_their_contracts()
         }
     });
     publish(&segment, &mut camera, &mut pictures, 10);
+
+    // One port of the switch stops passing multicast. The link has no room for a copy: that contract ends with the reason,
+    // and the other one is kept.
+    segment.hosts.pass_multicast(2, false);
+    publish(&segment, &mut camera, &mut pictures[..1], 30);
+    wait_until("the copy is refused", || {
+        let status = segment.robot.status(SOON);
+        let right = status.iter().find(|node| node.name == "right").unwrap();
+        right.subscriptions.iter().any(|it| !it.refusals.is_empty())
+    });
+    assert_eq!(segment.grouped(), (0, 1));
     drop(pictures);
+    drop(segment.authority);
+}
+
+#[test]
+fn streams_of_different_sizes_have_different_groups() {
+    let Some(segment) = Segment::open("pl-ms", Some(RANGE), 30) else { return };
+    let camera = segment.robot.publisher("camera").encoding(Encoding::Jpeg).hz(f64::from(HERTZ));
+    let mut camera = camera.declare().unwrap();
+    let whole = |node: &Node| node.subscriber("camera").queue(1_000).declare().unwrap();
+    let small = |node: &Node| {
+        let small = node.subscriber("camera").size(160, 120);
+        small.queue(1_000).declare().unwrap()
+    };
+    let mut whole: Vec<Subscriber> = segment.receivers.iter().map(whole).collect();
+    let mut small: Vec<Subscriber> = segment.receivers.iter().map(small).collect();
+    assert!(camera.wait_matching(SOON));
+    wait_until("all streams have groups", || segment.grouped() == (4, 4));
+    let groups: BTreeSet<_> = segment.streams().iter().map(|stream| stream.group).collect();
+    assert_eq!(groups.len(), 2, "{groups:?}");
+    let mut card = TestCard::new(Size::new(640, 480).unwrap()).unwrap();
+    at_rate(HERTZ, 20, |n| {
+        _ = camera.put(card.draw_jpeg(u64::from(n), 0, 80).unwrap()).unwrap();
+    });
+    let counts = |all: &mut [Subscriber]| -> Vec<usize> {
+        all.iter_mut().map(|subscriber| arrived(subscriber).len()).collect()
+    };
+    assert_eq!((counts(&mut whole), counts(&mut small)), (vec![20; 2], vec![20; 2]));
     drop(segment.authority);
 }
 

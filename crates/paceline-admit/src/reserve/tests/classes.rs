@@ -179,12 +179,16 @@ fn a_stream_is_charged_once_for_all_neighbours_of_a_group_and_a_copy_that_does_n
     let [all, few] = [all, few].map(|rate| Trunk::of_family(7, rate));
     assert!(all.carries(few));
     let [all, few] = [all, few].map(|trunk| node.trunk_to(trunk, NodeIndex(1)));
-    assert!(!all.carries(few) && all != few && all == node.trunk_to(Trunk::of_family(7, TrunkRate::All), NodeIndex(2)));
+    assert!(
+        !all.carries(few)
+            && all != few
+            && all == node.trunk_to(Trunk::of_family(7, TrunkRate::All), NodeIndex(2))
+    );
     // Without the group, the copy for neighbour 2 does not fit; the others stay.
     node.set_multicast(Instant::ZERO, members(&[1, 3]));
     assert!(node.installed(two).is_none());
     assert!(node.installed(one).is_some() && node.installed(three).is_some());
     assert_eq!(held(&node), 6_000_000);
-    [one, three].map(|key| node.close(Instant::ZERO, key));
+    assert!(node.close(Instant::ZERO, one) && node.close(Instant::ZERO, three));
     assert_eq!(held(&node), 0);
 }

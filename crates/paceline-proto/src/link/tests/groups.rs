@@ -25,8 +25,7 @@ fn members() -> GroupMembers {
 impl Segment {
     fn new(contract: Option<Contract>, arrives: fn(usize, bool, u64) -> bool) -> Self {
         let capacity = Capacity::from_bits_per_s(10_000_000).ok();
-        let spec =
-            LinkSpec { capacity, carrier: Carrier::Datagrams, ..LinkSpec::default() };
+        let spec = LinkSpec { capacity, carrier: Carrier::Datagrams, ..LinkSpec::default() };
         let mut sender = Link::new(spec.clone());
         let mut ends = Vec::new();
         for id in [2, 3] {
@@ -52,12 +51,15 @@ impl Segment {
             }
             for (place, end) in self.ends.iter_mut().enumerate() {
                 end.receiver.handle_timeout(now, |item| {
-                    if let Received::Sample { sample, .. } = item { end.got.push(sample.seq) }
+                    if let Received::Sample { sample, .. } = item {
+                        end.got.push(sample.seq)
+                    }
                 });
                 end.poll(now);
                 for answer in end.sent.drain(..) {
                     let epoch = self.sender.epoch(end.me);
-                    let heard = self.heard_by_sender[place].handle_frame(now, epoch, answer, |_| {});
+                    let heard =
+                        self.heard_by_sender[place].handle_frame(now, epoch, answer, |_| {});
                     self.sender.handle_heard(now, end.me, &heard.unwrap());
                 }
             }

@@ -40,6 +40,7 @@ impl Egress {
         let Some(multicast) = self.transport.multicast() else { return };
         let deaf = self.link.hops().filter(|(_, hop)| hop.misses_groups());
         let able = multicast.able();
-        deaf.filter(|(node, _)| able.contains(node)).for_each(|(node, _)| multicast.leave_out(node));
+        deaf.filter(|(node, _)| able.contains(node))
+            .for_each(|(node, _)| multicast.leave_out(node));
     }
 }

@@ -141,9 +141,18 @@ impl Multicast {
     }
 
     /// Handles a message of a peer.
-    pub(super) fn handle(&self, node: NodeId, peer: &Arc<Peer>, message: &[u8], shared: &Arc<super::shared::Shared>) {
+    pub(super) fn handle(
+        &self,
+        node: NodeId,
+        peer: &Arc<Peer>,
+        message: &[u8],
+        shared: &Arc<super::shared::Shared>,
+    ) {
         let Some(message) = Message::decode(message) else {
-            crate::warn_limited!("link '{}': an invalid message about multicast groups", shared.link);
+            crate::warn_limited!(
+                "link '{}': an invalid message about multicast groups",
+                shared.link
+            );
             return;
         };
         let mut state = lock(&self.state);
@@ -259,7 +268,13 @@ impl Multicast {
     }
 
     /// Sends a frame to its group, or to each receiver if one of them has left. Never blocks.
-    pub(super) fn send(&self, first: NodeId, frame: &FrameBuf, group: &GroupFrame, peers: &Peers) -> Sent {
+    pub(super) fn send(
+        &self,
+        first: NodeId,
+        frame: &FrameBuf,
+        group: &GroupFrame,
+        peers: &Peers,
+    ) -> Sent {
         let whole = frame.to_bytes();
         let Some((own, common)) = whole.split_at_checked(whole.len().saturating_sub(group.common))
         else {

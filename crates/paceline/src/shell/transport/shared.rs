@@ -95,7 +95,11 @@ impl Shared {
 
     /// Exchanges introductions, and receives the frames of the peer until the connection ends. Returns false if
     /// either end refuses the other.
-    pub(super) async fn serve<R, W>(self: &Arc<Self>, opened: Opened<R, W>, began: Option<Handshake>) -> bool
+    pub(super) async fn serve<R, W>(
+        self: &Arc<Self>,
+        opened: Opened<R, W>,
+        began: Option<Handshake>,
+    ) -> bool
     where
         R: AsyncRead + Unpin + Send,
         W: Sink,
