@@ -1,4 +1,8 @@
-// Line charts on a canvas with axes, units and the values under the pointer, drawn only while visible.
+// Line charts on a canvas with axes, units and the values under the pointer, drawn only while visible. All charts that
+// have changed are painted together, after all other changes of the page: reading a size or a style between changes
+// would lay out the page once per chart.
+
+import { onResize } from "./dom";
 
 /** The kept seconds of charts. */
 export const SECONDS_MAX = 600;
@@ -44,13 +48,30 @@ export function recent<T>(values: readonly T[], seconds = range.seconds): readon
   return values.slice(-seconds);
 }
 
+/** The charts to paint at the end of the present event. */
+const waiting = new Set<() => void>();
+
+function atEnd(paint: () => void): void {
+  if (waiting.size === 0) {
+    queueMicrotask(() => {
+      const all = [...waiting];
+      waiting.clear();
+      for (const one of all) one();
+    });
+  }
+  waiting.add(paint);
+}
+
 /** A canvas with lines over the displayed time range. */
 export class Chart {
   readonly element: HTMLCanvasElement;
   #drawn: { lines: Line[]; scale: Scale } | null = null;
   #seen = false;
   #pointer: number | null = null;
+  #size = { width: 0, height: 0 };
   readonly #watch: IntersectionObserver;
+  readonly #unwatch: () => void;
+  readonly #painter = () => this.#paint();
 
   constructor(label: string, private readonly unit: (value: number) => string) {
     this.element = document.createElement("canvas");
@@ -59,31 +80,41 @@ export class Chart {
     this.element.setAttribute("aria-label", label);
     this.#watch = new IntersectionObserver((entries) => {
       this.#seen = entries.at(-1)?.isIntersecting ?? false;
-      this.#paint();
+      this.#later();
     });
     this.#watch.observe(this.element);
+    this.#unwatch = onResize(this.element, (size) => {
+      this.#size = size;
+      this.#later();
+    });
     this.element.addEventListener("pointermove", (event) => this.#point(event.offsetX));
     this.element.addEventListener("pointerleave", () => this.#point(null));
   }
 
   draw(lines: Line[], scale: Scale): void {
     this.#drawn = { lines, scale };
-    if (this.#seen) this.#paint();
+    this.#later();
   }
 
   gone(): void {
     this.#watch.disconnect();
+    this.#unwatch();
+    waiting.delete(this.#painter);
   }
 
   #point(x: number | null): void {
     this.#pointer = x;
-    this.#paint();
+    this.#later();
+  }
+
+  #later(): void {
+    if (this.#seen) atEnd(this.#painter);
   }
 
   #paint(): void {
+    const { width, height } = this.#size;
     const context = this.element.getContext("2d");
-    if (!context || !this.#drawn) return;
-    const { clientWidth: width, clientHeight: height } = this.element;
+    if (!context || !this.#drawn || width === 0 || height === 0) return;
     const ratio = window.devicePixelRatio || 1;
     if (this.element.width !== Math.round(width * ratio) || this.element.height !== Math.round(height * ratio)) {
       this.element.width = Math.round(width * ratio);

@@ -61,9 +61,3 @@ follow((state) => {
   text(byId("pulse"), "no answer; the figures are outdated");
   attribute(byId("pulse"), "data-live", "no");
 });
-
-let resized = 0;
-window.addEventListener("resize", () => {
-  window.clearTimeout(resized);
-  resized = window.setTimeout(() => shown && show(shown), 100);
-});
