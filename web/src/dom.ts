@@ -65,8 +65,8 @@ export function empty(id: string, items: readonly unknown[], what: string): void
 const NEAR = "200px";
 
 /**
- * Updates the section around `element` only while it is visible. Hidden sections cost nothing and
- * show the newest item when scrolled into view.
+ * Updates an element only while it is visible. Hidden elements cost nothing and show the newest item when scrolled into
+ * view.
  */
 export function whileSeen<T>(element: Element, update: (item: T) => void): (item: T) => void {
   // Visible until the browser reports otherwise, so that the page gets its layout at once.
@@ -77,7 +77,7 @@ export function whileSeen<T>(element: Element, update: (item: T) => void): (item
     if (seen && waiting) update(waiting.item);
     if (seen) waiting = null;
   }, { rootMargin: NEAR });
-  watch.observe(element.closest("section") ?? element);
+  watch.observe(element);
   return (item) => {
     if (seen) update(item);
     else waiting = { item };

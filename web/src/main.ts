@@ -22,7 +22,10 @@ const parts: [string, (view: View) => void][] = [
   }],
   ...rest,
 ];
-const views = parts.map(([id, update]) => whileSeen(byId(id), update));
+const views = parts.map(([id, update]) => {
+  const part = byId(id);
+  return whileSeen(part.closest("section") ?? part, update);
+});
 const store = new Store();
 let shown: View | null = null;
 

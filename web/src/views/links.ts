@@ -2,7 +2,7 @@
 
 import type { Node } from "../api.gen";
 import { Chart, recent } from "../chart";
-import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
+import { attribute, byId, el, Keyed, type Shown, text, whileSeen } from "../dom";
 import { bits, count, fine, percent } from "../format";
 import type { LinkView, Share } from "../store";
 
@@ -59,7 +59,7 @@ function panel(first: LinkView): Shown<LinkView> {
   const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, list, delays.element, monitor, rest);
   return {
     element,
-    update({ node, link, past, to, shares }) {
+    update: whileSeen(element, ({ node, link, past, to, shares }: LinkView) => {
       text(title, `${node.name} → ${to.join(", ") || "no neighbour"} · ${link.name}`);
       text(use, bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
       text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
@@ -89,7 +89,7 @@ function panel(first: LinkView): Shown<LinkView> {
         ],
         { top, mark: link.capacity_bits_per_s },
       );
-    },
+    }),
     gone() {
       chart.gone();
       delays.gone();
