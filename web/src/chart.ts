@@ -9,7 +9,10 @@ export const SECONDS_MAX = 600;
 /** The displayed time range, in seconds. */
 export const range = { seconds: 120 };
 
-const [LEFT, BOTTOM, TOP, RIGHT] = [50, 17, 6, 2];
+/** The margins around the lines in pixels; the left one grows with the labels of the axis. */
+const [LEFT_MIN, BOTTOM, TOP, RIGHT] = [50, 17, 6, 2];
+/** The distance of labels from the edge and from the axis in pixels. */
+const GAP = 5;
 
 export interface Line {
   /** Its name in the values under the pointer. */
@@ -30,6 +33,7 @@ export interface Scale {
 }
 
 interface Area {
+  left: number;
   width: number;
   height: number;
   seconds: number;
@@ -125,30 +129,32 @@ export class Chart {
     const style = getComputedStyle(this.element);
     const { lines, scale } = this.#drawn;
     const seconds = scale.seconds ?? range.seconds;
-    const [inner, high] = [width - LEFT - RIGHT, height - TOP - BOTTOM];
-    const area: Area = {
-      width, height, seconds,
-      y: (value) => TOP + high - (Math.min(value, scale.top) / (scale.top || 1)) * high,
-      x: (ago) => LEFT + inner - (ago * inner) / (seconds - 1),
-    };
     context.font = `11px ${style.fontFamily}`;
+    const labels = [scale.top / 2, scale.top].map((value) => context.measureText(this.unit(value)).width);
+    const left = Math.max(LEFT_MIN, Math.ceil(Math.max(...labels)) + 2 * GAP);
+    const [inner, high] = [width - left - RIGHT, height - TOP - BOTTOM];
+    const area: Area = {
+      left, width, height, seconds,
+      y: (value) => TOP + high - (Math.min(value, scale.top) / (scale.top || 1)) * high,
+      x: (ago) => left + inner - (ago * inner) / (seconds - 1),
+    };
     this.#axes(context, style, area, scale);
     context.save();
     context.beginPath();
-    context.rect(LEFT, 0, inner + RIGHT, TOP + high + 1);
+    context.rect(left, 0, inner + RIGHT, TOP + high + 1);
     context.clip();
     for (const line of lines) paintLine(context, line, style.getPropertyValue(line.colour), area);
     if (scale.mark !== null) {
       context.strokeStyle = style.getPropertyValue("--mark");
       context.setLineDash([5, 4]);
-      stroke(context, LEFT, area.y(scale.mark), width, area.y(scale.mark));
+      stroke(context, left, area.y(scale.mark), width, area.y(scale.mark));
       context.setLineDash([]);
     }
     context.restore();
     if (this.#pointer !== null) this.#values(context, style, area, lines, this.#pointer);
   }
 
-  #axes(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, { width, height, seconds, y }: Area, scale: Scale): void {
+  #axes(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, { left, width, height, seconds, y }: Area, scale: Scale): void {
     context.lineWidth = 1;
     context.strokeStyle = style.getPropertyValue("--rule");
     context.fillStyle = style.getPropertyValue("--soft");
@@ -156,21 +162,21 @@ export class Chart {
     context.textBaseline = "middle";
     for (const part of [0, 0.5, 1]) {
       const at = Math.round(y(scale.top * part)) + 0.5;
-      stroke(context, LEFT, at, width, at);
-      context.fillText(part === 0 ? "0" : this.unit(scale.top * part), LEFT - 5, Math.max(at, 6));
+      stroke(context, left, at, width, at);
+      context.fillText(part === 0 ? "0" : this.unit(scale.top * part), left - GAP, Math.max(at, 6));
     }
     const first = seconds % 60 === 0 ? `${seconds / 60} min ago` : `${seconds} s ago`;
     context.textBaseline = "bottom";
     context.textAlign = "left";
-    context.fillText(first, LEFT, height);
+    context.fillText(first, left, height);
     context.textAlign = "right";
     context.fillText("now", width - RIGHT, height);
   }
 
   /** Shows the values at the pointer. */
   #values(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, area: Area, lines: Line[], pointer: number): void {
-    const { width, height, seconds } = area;
-    const ago = Math.round(((width - RIGHT - pointer) * (seconds - 1)) / (width - LEFT - RIGHT));
+    const { left: edge, width, height, seconds } = area;
+    const ago = Math.round(((width - RIGHT - pointer) * (seconds - 1)) / (width - edge - RIGHT));
     if (ago < 0 || ago >= seconds) return;
     const told = lines.flatMap(({ name, values }) => {
       const value = values[values.length - 1 - ago];

@@ -31,7 +31,7 @@ let shown: View | null = null;
 
 function show(view: View): void {
   const told = verdict(view);
-  text(byId("verdict"), told.text);
+  text(byId("verdict"), told.text.charAt(0).toUpperCase() + told.text.slice(1));
   attribute(byId("verdict"), "data-health", told.state);
   text(byId("pulse"), `live · ${new Date(view.state.at_ms).toLocaleTimeString("en-GB")}`);
   attribute(byId("pulse"), "data-live", "yes");
@@ -51,7 +51,9 @@ for (const seconds of [120, 600]) {
 }
 
 void history().then((past) => {
-  if (past) store.remember(past);
+  if (!past) return;
+  store.remember(past);
+  if (shown) show(shown);
 });
 
 follow((state) => {

@@ -50,7 +50,7 @@ function places(view: View, across: boolean, width: number): { all: Map<string, 
   const nodes = [
     ...view.state.nodes.map((node) => ({
       id: node.id, name: node.name, known: false,
-      about: [amount(node.publishers.length, "publisher"), amount(node.subscriptions.length, "subscriber")].filter(Boolean).join(", ") || "relay",
+      about: [amount(node.publishers.length, "publisher"), amount(node.subscriptions.length, "subscriber")].filter(Boolean).join(", ") || (node.links.some(({ hops }) => hops.length > 0) ? "relay" : "no programs yet"),
     })),
     ...view.state.known.map(({ id, name }) => ({ id, name, known: true, about: "details not shown" })),
   ].slice(0, NODES_MAX);
