@@ -40,6 +40,7 @@ use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
 use crate::time::Clock;
+use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
@@ -297,16 +298,7 @@ impl Engine {
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
             Command::Hop { link, node, up, peer } => self.handle_hop(now, link, (node, up), peer),
             Command::Multicast { link, nodes } => self.follow_groups(now, link, nodes),
-            Command::Message { from, message } => {
-                let before = self.control.contradictions();
-                if let Err(error) = self.control.handle_message(now, from, message) {
-                    crate::warn_limited!("invalid control message from {from}: {error}");
-                }
-                if self.control.contradictions() > before {
-                    tracing::debug!("{from} sent a record of a node to which it has no path");
-                    self.gate.note_contradiction(from);
-                }
-            }
+            Command::Message { from, message } => self.handle_message(now, from, message),
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());
@@ -334,6 +326,17 @@ impl Engine {
                 self.closing = true;
                 self.linger_all(now);
             }
+        }
+    }
+
+    fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {
+        let before = self.control.contradictions();
+        if let Err(error) = self.control.handle_message(now, from, message) {
+            crate::warn_limited!("invalid control message from {from}: {error}");
+        }
+        if self.control.contradictions() > before {
+            tracing::debug!("{from} sent a record of a node to which it has no path");
+            self.gate.note_contradiction(from);
         }
     }
 

@@ -8,10 +8,10 @@ mod datagram;
 mod listen;
 mod message;
 
-use super::Sent;
 use super::lock;
 use super::peer::Peer;
 use super::peers::Peers;
+use super::{Inbound, Sent};
 use crate::multicast::MulticastRange;
 use crate::shell::clock;
 use datagram::{Key, Part, seal};
@@ -91,14 +91,18 @@ struct State {
 /// The multicast groups of a link.
 pub(crate) struct Multicast {
     range: MulticastRange,
+    /// The name of the link, for messages.
+    link: String,
+    inbound: Arc<dyn Inbound>,
     state: Mutex<State>,
     /// The number of changes that the link has to follow.
     version: AtomicU64,
 }
 
 impl Multicast {
-    pub(super) fn new(range: MulticastRange) -> Self {
-        Self { range, state: Mutex::default(), version: AtomicU64::new(0) }
+    pub(super) fn new(range: MulticastRange, link: &str, inbound: Arc<dyn Inbound>) -> Self {
+        let (link, state) = (link.to_owned(), Mutex::default());
+        Self { range, link, inbound, state, version: AtomicU64::new(0) }
     }
 
     /// Returns a number that changes whenever the link must call [`Self::want`] and [`Self::joined`] again.
@@ -141,18 +145,9 @@ impl Multicast {
     }
 
     /// Handles a message of a peer.
-    pub(super) fn handle(
-        &self,
-        node: NodeId,
-        peer: &Arc<Peer>,
-        message: &[u8],
-        shared: &Arc<super::shared::Shared>,
-    ) {
+    pub(super) fn handle(&self, node: NodeId, peer: &Arc<Peer>, message: &[u8]) {
         let Some(message) = Message::decode(message) else {
-            crate::warn_limited!(
-                "link '{}': an invalid message about multicast groups",
-                shared.link
-            );
+            crate::warn_limited!("link '{}': an invalid message about multicast groups", self.link);
             return;
         };
         let mut state = lock(&self.state);
@@ -161,7 +156,7 @@ impl Multicast {
                 crate::warn_limited!(
                     "link '{}': the peer at {} uses the multicast groups {range}, this node {}; its streams stay \
                      unicast",
-                    shared.link,
+                    self.link,
                     peer.from,
                     self.range
                 );
@@ -178,12 +173,12 @@ impl Multicast {
                 else {
                     return;
                 };
-                match state.sources.join((node, peer), (id, key), (group, local), shared) {
+                match state.sources.join((node, peer), (id, key), (group, local), &self.inbound) {
                     Ok(()) => _ = peer.outbox.put_message(&Message::Joined(id).encode()),
                     Err(error) => crate::warn_limited!(
                         "link '{}': cannot join the multicast group {group} at {local}: {error}; its stream stays \
                          unicast",
-                        shared.link
+                        self.link
                     ),
                 }
             }

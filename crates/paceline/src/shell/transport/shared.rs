@@ -66,10 +66,10 @@ impl Shared {
             link: link.name.clone(),
             introduction,
             identity: link.identity.clone(),
-            inbound,
+            inbound: inbound.clone(),
             peers: Peers::default(),
             handshakes: Arc::default(),
-            multicast: link.multicast.map(Multicast::new),
+            multicast: link.multicast.map(|range| Multicast::new(range, &link.name, inbound)),
             serves_users: link.serves_users,
             is_local: link.is_local(),
             audit: link.audit.clone(),
@@ -95,11 +95,7 @@ impl Shared {
 
     /// Exchanges introductions, and receives the frames of the peer until the connection ends. Returns false if
     /// either end refuses the other.
-    pub(super) async fn serve<R, W>(
-        self: &Arc<Self>,
-        opened: Opened<R, W>,
-        began: Option<Handshake>,
-    ) -> bool
+    pub(super) async fn serve<R, W>(&self, opened: Opened<R, W>, began: Option<Handshake>) -> bool
     where
         R: AsyncRead + Unpin + Send,
         W: Sink,
@@ -193,7 +189,7 @@ impl Shared {
 
     /// Receives frames until the stream ends; returns false if the other end has closed it with a reason.
     async fn receive(
-        self: &Arc<Self>,
+        &self,
         node: NodeId,
         peer: &Arc<Peer>,
         reader: impl AsyncRead + Unpin,
@@ -214,7 +210,7 @@ impl Shared {
     }
 
     async fn receive_records(
-        self: &Arc<Self>,
+        &self,
         node: NodeId,
         peer: &Arc<Peer>,
         reader: impl AsyncRead + Unpin,
@@ -239,7 +235,7 @@ impl Shared {
                     Record::Message(message) => self
                         .multicast
                         .iter()
-                        .for_each(|multicast| multicast.handle(node, peer, &message, self)),
+                        .for_each(|multicast| multicast.handle(node, peer, &message)),
                     Record::Close(why) if why.is_empty() => return true,
                     Record::Close(why) => {
                         self.refused(&peer.from, &format!("it has closed the link: {why}"));

@@ -1,7 +1,7 @@
 //! The groups of other nodes that this one has joined.
 
+use super::super::Inbound;
 use super::super::peer::Peer;
-use super::super::shared::Shared;
 use super::datagram::{KEY_BYTES, Key, Opened, Opener};
 use super::message::Message;
 use nix::sys::socket::sockopt::ReuseAddr;
@@ -63,7 +63,7 @@ impl Sources {
         (node, peer): (NodeId, &Arc<Peer>),
         (id, key): (u32, Key),
         (group, local): (SocketAddrV4, Ipv4Addr),
-        shared: &Arc<Shared>,
+        inbound: &Arc<dyn Inbound>,
     ) -> io::Result<()> {
         let source = self.0.get_mut(&node).filter(|source| Arc::ptr_eq(&source.peer, peer));
         let source = source.ok_or_else(|| io::Error::other("the peer has not proposed groups"))?;
@@ -74,7 +74,7 @@ impl Sources {
         let own = Key::of(own).ok_or_else(|| io::Error::other("the key is invalid"))?;
         let opener = Opener::new(id, key, (number, own));
         let socket = open(group, local)?;
-        let listening = listen(socket, opener, (node, peer.clone()), shared.clone());
+        let listening = listen(socket, opener, (node, peer.clone()), inbound.clone());
         let before = source.groups.insert(id, tokio::spawn(listening).abort_handle());
         before.iter().for_each(AbortHandle::abort);
         Ok(())
@@ -108,13 +108,13 @@ async fn listen(
     socket: UdpSocket,
     mut opener: Opener,
     (node, peer): (NodeId, Arc<Peer>),
-    shared: Arc<Shared>,
+    inbound: Arc<dyn Inbound>,
 ) {
     let mut buffer = [0; DATAGRAM_BYTES_MAX];
     loop {
         let Ok(length) = socket.recv(&mut buffer).await else { return };
         match buffer.get_mut(..length).and_then(|datagram| opener.open(datagram)) {
-            Some(Opened::Frame(frame)) => shared.inbound.frame(node, frame),
+            Some(Opened::Frame(frame)) => inbound.frame(node, frame),
             Some(Opened::Probe) => _ = peer.outbox.put_message(&Message::Heard.encode()),
             None => {}
         }
