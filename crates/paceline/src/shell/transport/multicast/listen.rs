@@ -18,8 +18,8 @@ use tokio::task::AbortHandle;
 use tokio::task::coop::consume_budget;
 use tokio::time::sleep;
 
-/// The limit of groups that this node joins for one peer.
-const GROUPS_MAX: usize = 1_024;
+/// The limit of groups that this node joins for one peer. Each needs a file descriptor; further streams stay unicast.
+const GROUPS_MAX: usize = 64;
 /// The longest datagram.
 const DATAGRAM_BYTES_MAX: usize = 2_048;
 /// The time after which a group that the sender has left is left, too: its last datagrams may be under way.
