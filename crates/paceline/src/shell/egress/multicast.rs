@@ -3,7 +3,7 @@
 use super::Egress;
 use crate::shell::command::Command;
 use paceline_proto::NodeId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of the groups that the link follows.
 #[derive(Default)]
@@ -13,7 +13,13 @@ pub(super) struct Following {
     version: u64,
     /// The neighbours that receive groups, as the engine knows them.
     told: BTreeSet<NodeId>,
+    /// The neighbours that lost too many frames in a row, with the number of looks since.
+    deaf: BTreeMap<NodeId, u32>,
 }
+
+/// The number of looks after which such a neighbour is left out. Acknowledgements that a busy host delays show earlier that
+/// nothing was lost.
+const LOOKS_MIN: u32 = 3;
 
 impl Egress {
     /// Follows changes of the streams, and of the neighbours that receive groups.
@@ -36,11 +42,16 @@ impl Egress {
     }
 
     /// Leaves out neighbours to which frames in groups get lost, although they answer probes.
-    pub(super) fn leave_out_deaf(&self) {
+    pub(super) fn leave_out_deaf(&mut self) {
         let Some(multicast) = self.transport.multicast() else { return };
+        let before = std::mem::take(&mut self.following.deaf);
         let deaf = self.link.hops().filter(|(_, hop)| hop.misses_groups());
-        let able = multicast.able();
-        deaf.filter(|(node, _)| able.contains(node))
-            .for_each(|(node, _)| multicast.leave_out(node));
+        for (node, _) in deaf {
+            let looks = before.get(&node).map_or(1, |looks| looks + 1);
+            if looks == LOOKS_MIN {
+                multicast.leave_out(node);
+            }
+            self.following.deaf.insert(node, looks);
+        }
     }
 }
