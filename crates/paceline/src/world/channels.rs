@@ -10,14 +10,15 @@ use crate::{
 use paceline_objects::contract::{ContractTraffic, PromisedService};
 use paceline_objects::packet::{Packet, UpdateClass};
 use paceline_objects::participant::{Destination, Outgoing};
-use paceline_objects::{InterestContract, PeerId};
+use paceline_objects::{InterestContract, Participant, PeerId};
 use paceline_proto::{Envelope, NodeId};
 use paceline_sched::{Duration, Instant};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The greatest number of participants whose nodes are remembered: twice the greatest limit of participants.
+/// The greatest number of participants whose nodes are remembered: twice the greatest limit of participants. Packets of
+/// others are dropped, because anybody could have sent them.
 const NODES_MAX: usize = 20_000;
 
 /// The publishers and subscriptions of a participant. Chunks that begin with `@` match no wildcard, so subscriptions
@@ -35,6 +36,17 @@ pub(super) struct Channels {
     nodes: BTreeMap<PeerId, NodeId>,
     /// The subscriptions, which end with the channels.
     _received: Vec<Subscription>,
+}
+
+/// The origin of a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum PacketOrigin {
+    /// The participant that it names, as far as is known.
+    Genuine,
+    /// Another participant or node.
+    Forged,
+    /// A participant beyond the greatest number.
+    TooMany,
 }
 
 /// The promised updates to one observer.
@@ -170,18 +182,27 @@ impl Channels {
             .collect()
     }
 
+    /// Forgets the nodes of participants that are not known.
+    pub(super) fn forget_unknown(&mut self, participant: &Participant) {
+        self.nodes.retain(|peer, _| participant.name_of(*peer).is_some());
+    }
+
     /// Returns whether a packet is from the participant that it names: that of its tag, on the node from which its
     /// packets have come before. A packet that cannot be read has no sender.
-    pub(super) fn is_genuine(&mut self, packet: &ReceivedPacket) -> bool {
-        let Some(named) = Packet::sender(&packet.payload) else { return true };
+    pub(super) fn origin(&mut self, packet: &ReceivedPacket) -> PacketOrigin {
+        let Some(named) = Packet::sender(&packet.payload) else { return PacketOrigin::Genuine };
         if packet.peer != Some(named) {
-            return false;
+            return PacketOrigin::Forged;
         }
-        let known = self.nodes.get(&named).copied();
-        if known.is_none() && self.nodes.len() < NODES_MAX {
-            self.nodes.insert(named, packet.node);
+        match self.nodes.get(&named) {
+            Some(known) if *known == packet.node => PacketOrigin::Genuine,
+            Some(_) => PacketOrigin::Forged,
+            None if self.nodes.len() >= NODES_MAX => PacketOrigin::TooMany,
+            None => {
+                self.nodes.insert(named, packet.node);
+                PacketOrigin::Genuine
+            }
         }
-        known.unwrap_or(packet.node) == packet.node
     }
 }
 
