@@ -48,7 +48,7 @@ const LOSSES_PERMILLE: [u64; 3] = [0, 10, 50];
 const LOSSY_TOLERANCE: f64 = 0.0055;
 
 /// The tolerances of objects of relevance 1 that are tried, in millimetres.
-const TOLERANCES_MM: [f64; 8] = [3.0, 4.0, 5.0, 5.5, 6.0, 7.0, 8.0, 10.0];
+const TOLERANCES_MM: [f64; 8] = [3.5, 4.0, 4.5, 4.75, 5.0, 5.25, 5.5, 6.0];
 
 /// A method to send objects, and its best result.
 struct Tuned {

@@ -147,8 +147,9 @@ pub(super) fn run_with_loss(
     let begin = scenes.first().map_or(Instant::ZERO, |scene| scene.now) + WARM_UP;
     for scene in scenes {
         let measured = scene.now >= begin;
-        while let Some((_, packet)) = losses.pop_front_if(|(known, _)| *known <= scene.now) {
-            method.lost(&packet, scene.now);
+        while losses.front().is_some_and(|(known, _)| *known <= scene.now) {
+            let lost = losses.pop_front();
+            lost.iter().for_each(|(_, packet)| method.lost(packet, scene.now));
         }
         while let Some((at, (packet, motions))) = link.receive(scene.now) {
             if random.next() % 1_000 < loss_permille {
