@@ -1,7 +1,7 @@
 //! The tags of a world.
 
 use super::error::WorldError;
-use super::state::{ReceivedPacket, Shared};
+use super::state::{ReceivedPacket, Shared, State};
 use crate::shell::clock;
 use crate::status::SubscriptionId;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 use paceline_objects::contract::{ContractTraffic, PromisedService};
 use paceline_objects::packet::{Packet, UpdateClass};
 use paceline_objects::participant::{Destination, Outgoing};
-use paceline_objects::{InterestContract, Participant, PeerId};
+use paceline_objects::{InterestContract, PeerId};
 use paceline_proto::{Envelope, NodeId};
 use paceline_sched::{Duration, Instant};
 use std::collections::btree_map::Entry;
@@ -40,7 +40,7 @@ pub(super) struct Channels {
 
 /// The origin of a packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum PacketOrigin {
+enum PacketOrigin {
     /// The participant that it names, as far as is known.
     Genuine,
     /// Another participant or node.
@@ -182,14 +182,30 @@ impl Channels {
             .collect()
     }
 
-    /// Forgets the nodes of participants that are not known.
-    pub(super) fn forget_unknown(&mut self, participant: &Participant) {
-        self.nodes.retain(|peer, _| participant.name_of(*peer).is_some());
+    /// Returns the packets that are from the participants that they name, and counts the others.
+    pub(super) fn genuine(
+        &mut self,
+        mut packets: Vec<ReceivedPacket>,
+        state: &mut State,
+    ) -> Vec<ReceivedPacket> {
+        let mut beyond = 0;
+        packets.retain(|packet| {
+            let origin = self.origin(packet);
+            state.packets_forged += u64::from(origin == PacketOrigin::Forged);
+            beyond += u64::from(origin == PacketOrigin::TooMany);
+            origin == PacketOrigin::Genuine
+        });
+        if beyond > 0 {
+            state.participant.count_too_many(beyond);
+            let known = &state.participant;
+            self.nodes.retain(|peer, _| known.name_of(*peer).is_some());
+        }
+        packets
     }
 
-    /// Returns whether a packet is from the participant that it names: that of its tag, on the node from which its
-    /// packets have come before. A packet that cannot be read has no sender.
-    pub(super) fn origin(&mut self, packet: &ReceivedPacket) -> PacketOrigin {
+    /// Returns the origin of a packet. It is genuine on the tag of the participant that it names, from the node from
+    /// which this participant's packets have come before. A packet that cannot be read has no sender.
+    fn origin(&mut self, packet: &ReceivedPacket) -> PacketOrigin {
         let Some(named) = Packet::sender(&packet.payload) else { return PacketOrigin::Genuine };
         if packet.peer != Some(named) {
             return PacketOrigin::Forged;

@@ -1,6 +1,6 @@
 //! The thread of a world.
 
-use super::channels::{Channels, PacketOrigin};
+use super::channels::Channels;
 use super::reservation::Reservations;
 use super::state::Shared;
 use super::worker;
@@ -86,27 +86,11 @@ impl Engine {
     /// Applies the packets that have arrived, and sends those that are due. Returns the time until the next are, and
     /// `None` at the end.
     fn iterate(&mut self) -> Option<Duration> {
-        let (mut packets, dropped) = self.shared.take();
-        let (mut forged, mut beyond) = (0, 0);
-        packets.retain(|packet| match self.channels.origin(packet) {
-            PacketOrigin::Genuine => true,
-            PacketOrigin::Forged => {
-                forged += 1;
-                false
-            }
-            PacketOrigin::TooMany => {
-                beyond += 1;
-                false
-            }
-        });
+        let (packets, dropped) = self.shared.take();
         let time = self.shared.time();
         let mut state = self.shared.lock();
         state.packets_dropped += dropped;
-        state.packets_forged += forged;
-        if beyond > 0 {
-            state.participant.count_too_many(beyond);
-            self.channels.forget_unknown(&state.participant);
-        }
+        let packets = self.channels.genuine(packets, &mut state);
         if state.ended {
             let farewell = state.participant.farewell();
             drop(state);
