@@ -5,7 +5,8 @@
 //! exact integer sums, so removing a stream restores the previous sum.
 
 use crate::demand::StreamDemand;
-use crate::due::{Due, Dues};
+use crate::due::{Due, Dues, Excess};
+use crate::ledger::less;
 use crate::owed::Owed;
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::Curve;
@@ -170,16 +171,6 @@ impl Piece {
 
 const fn signed(wide: u128) -> i128 {
     if wide > i128::MAX as u128 { i128::MAX } else { wide as i128 }
-}
-
-/// An instant at which the sum exceeds the capacity.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Excess {
-    pub(crate) at: u64,
-    /// In bytes, rounded up.
-    pub(crate) needed: u64,
-    /// In bytes, rounded down.
-    pub(crate) available: u64,
 }
 
 /// The sum over all streams of a link.
@@ -374,15 +365,6 @@ fn latest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.max(b)),
         (at, None) | (None, at) => at,
-    }
-}
-
-/// Decrements the count of `key` and removes it at 0.
-pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
-    let Some(count) = counts.get_mut(key) else { return };
-    *count -= 1;
-    if *count == 0 {
-        counts.remove(key);
     }
 }
 

@@ -8,7 +8,7 @@
 //! [`crate::corners`] tests the curves above all samples incrementally, and admits most demands. Only demands that it
 //! refuses are tested here.
 
-use crate::corners::{Excess, less};
+use crate::ledger::less;
 use crate::owed::Owed;
 use crate::staircase::Staircase;
 use crate::traffic::{NANOBITS, nanobits, narrow};
@@ -60,6 +60,16 @@ impl Due {
         });
         steps.map_or(curve, |bytes| curve.min(bytes.saturating_mul(NANOBITS)))
     }
+}
+
+/// An instant at which the sum exceeds the capacity.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Excess {
+    pub(crate) at: u64,
+    /// In bytes, rounded up.
+    pub(crate) needed: u64,
+    /// In bytes, rounded down.
+    pub(crate) available: u64,
 }
 
 /// The demands of all streams of a link.
