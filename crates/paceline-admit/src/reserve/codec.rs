@@ -209,7 +209,7 @@ impl Writer<'_> {
 pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
     let mut from = Reader(bytes);
     let message = match from.byte("kind")? {
-        0 => ReserveMessage::Admit(Admit {
+        0 => ReserveMessage::Admit(Box::new(Admit {
             name: from.name()?,
             path: from.list(PATH_MAX, "path", |from| from.number("path").map(NodeIndex))?,
             weights: from.list(PATH_MAX - 1, "weights", |from| from.number32("weights"))?,
@@ -219,7 +219,7 @@ pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
             forward: from.optional("forward", Reader::wanted)?,
             backward: from.optional("backward", Reader::wanted)?,
             scaled: from.optional("scaled", Reader::scaled)?.map(Box::new),
-        }),
+        })),
         1 => ReserveMessage::Accept(Accept {
             name: from.name()?,
             slack: from.duration("slack")?,

@@ -232,7 +232,8 @@ impl Reservations {
 
     /// Records a version of an own reservation and sends its request.
     fn sent(&mut self, key: Key, version: Version, repairs: bool) {
-        let (next, message) = (version.next(), ReserveMessage::Admit(version.onward.clone()));
+        let (next, message) =
+            (version.next(), ReserveMessage::Admit(Box::new(version.onward.clone())));
         let retry_at = self.now + self.timing.retry_after(0);
         if let Some(entry) = self.entries.get_mut(&key) {
             if let Some(origin) = &mut entry.origin {
@@ -380,7 +381,7 @@ impl Reservations {
             }
         }
         if let Some((next, onward)) = again {
-            self.send(next, ReserveMessage::Admit(onward));
+            self.send(next, ReserveMessage::Admit(Box::new(onward)));
         }
     }
 
