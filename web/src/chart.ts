@@ -1,11 +1,18 @@
-// Line charts on a canvas with axes, units and the values under the pointer, drawn only while visible.
+// Line charts on a canvas with axes, units and the values under the pointer, drawn only while visible. All charts that
+// have changed are painted together, after all other changes of the page: reading a size or a style between changes
+// would lay out the page once per chart.
+
+import { onResize } from "./dom";
 
 /** The kept seconds of charts. */
 export const SECONDS_MAX = 600;
 /** The displayed time range, in seconds. */
 export const range = { seconds: 120 };
 
-const [LEFT, BOTTOM, TOP, RIGHT] = [50, 17, 6, 2];
+/** The margins around the lines in pixels; the left one grows with the labels of the axis. */
+const [LEFT_MIN, BOTTOM, TOP, RIGHT] = [50, 17, 6, 2];
+/** The distance of labels from the edge and from the axis in pixels. */
+const GAP = 5;
 
 export interface Line {
   /** Its name in the values under the pointer. */
@@ -26,6 +33,7 @@ export interface Scale {
 }
 
 interface Area {
+  left: number;
   width: number;
   height: number;
   seconds: number;
@@ -44,13 +52,30 @@ export function recent<T>(values: readonly T[], seconds = range.seconds): readon
   return values.slice(-seconds);
 }
 
+/** The charts to paint at the end of the present event. */
+const waiting = new Set<() => void>();
+
+function atEnd(paint: () => void): void {
+  if (waiting.size === 0) {
+    queueMicrotask(() => {
+      const all = [...waiting];
+      waiting.clear();
+      for (const one of all) one();
+    });
+  }
+  waiting.add(paint);
+}
+
 /** A canvas with lines over the displayed time range. */
 export class Chart {
   readonly element: HTMLCanvasElement;
   #drawn: { lines: Line[]; scale: Scale } | null = null;
   #seen = false;
   #pointer: number | null = null;
+  #size = { width: 0, height: 0 };
   readonly #watch: IntersectionObserver;
+  readonly #unwatch: () => void;
+  readonly #painter = () => this.#paint();
 
   constructor(label: string, private readonly unit: (value: number) => string) {
     this.element = document.createElement("canvas");
@@ -59,31 +84,41 @@ export class Chart {
     this.element.setAttribute("aria-label", label);
     this.#watch = new IntersectionObserver((entries) => {
       this.#seen = entries.at(-1)?.isIntersecting ?? false;
-      this.#paint();
+      this.#later();
     });
     this.#watch.observe(this.element);
+    this.#unwatch = onResize(this.element, (size) => {
+      this.#size = size;
+      this.#later();
+    });
     this.element.addEventListener("pointermove", (event) => this.#point(event.offsetX));
     this.element.addEventListener("pointerleave", () => this.#point(null));
   }
 
   draw(lines: Line[], scale: Scale): void {
     this.#drawn = { lines, scale };
-    if (this.#seen) this.#paint();
+    this.#later();
   }
 
   gone(): void {
     this.#watch.disconnect();
+    this.#unwatch();
+    waiting.delete(this.#painter);
   }
 
   #point(x: number | null): void {
     this.#pointer = x;
-    this.#paint();
+    this.#later();
+  }
+
+  #later(): void {
+    if (this.#seen) atEnd(this.#painter);
   }
 
   #paint(): void {
+    const { width, height } = this.#size;
     const context = this.element.getContext("2d");
-    if (!context || !this.#drawn) return;
-    const { clientWidth: width, clientHeight: height } = this.element;
+    if (!context || !this.#drawn || width === 0 || height === 0) return;
     const ratio = window.devicePixelRatio || 1;
     if (this.element.width !== Math.round(width * ratio) || this.element.height !== Math.round(height * ratio)) {
       this.element.width = Math.round(width * ratio);
@@ -94,30 +129,32 @@ export class Chart {
     const style = getComputedStyle(this.element);
     const { lines, scale } = this.#drawn;
     const seconds = scale.seconds ?? range.seconds;
-    const [inner, high] = [width - LEFT - RIGHT, height - TOP - BOTTOM];
-    const area: Area = {
-      width, height, seconds,
-      y: (value) => TOP + high - (Math.min(value, scale.top) / (scale.top || 1)) * high,
-      x: (ago) => LEFT + inner - (ago * inner) / (seconds - 1),
-    };
     context.font = `11px ${style.fontFamily}`;
+    const labels = [scale.top / 2, scale.top].map((value) => context.measureText(this.unit(value)).width);
+    const left = Math.max(LEFT_MIN, Math.ceil(Math.max(...labels)) + 2 * GAP);
+    const [inner, high] = [width - left - RIGHT, height - TOP - BOTTOM];
+    const area: Area = {
+      left, width, height, seconds,
+      y: (value) => TOP + high - (Math.min(value, scale.top) / (scale.top || 1)) * high,
+      x: (ago) => left + inner - (ago * inner) / (seconds - 1),
+    };
     this.#axes(context, style, area, scale);
     context.save();
     context.beginPath();
-    context.rect(LEFT, 0, inner + RIGHT, TOP + high + 1);
+    context.rect(left, 0, inner + RIGHT, TOP + high + 1);
     context.clip();
     for (const line of lines) paintLine(context, line, style.getPropertyValue(line.colour), area);
     if (scale.mark !== null) {
       context.strokeStyle = style.getPropertyValue("--mark");
       context.setLineDash([5, 4]);
-      stroke(context, LEFT, area.y(scale.mark), width, area.y(scale.mark));
+      stroke(context, left, area.y(scale.mark), width, area.y(scale.mark));
       context.setLineDash([]);
     }
     context.restore();
     if (this.#pointer !== null) this.#values(context, style, area, lines, this.#pointer);
   }
 
-  #axes(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, { width, height, seconds, y }: Area, scale: Scale): void {
+  #axes(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, { left, width, height, seconds, y }: Area, scale: Scale): void {
     context.lineWidth = 1;
     context.strokeStyle = style.getPropertyValue("--rule");
     context.fillStyle = style.getPropertyValue("--soft");
@@ -125,21 +162,21 @@ export class Chart {
     context.textBaseline = "middle";
     for (const part of [0, 0.5, 1]) {
       const at = Math.round(y(scale.top * part)) + 0.5;
-      stroke(context, LEFT, at, width, at);
-      context.fillText(part === 0 ? "0" : this.unit(scale.top * part), LEFT - 5, Math.max(at, 6));
+      stroke(context, left, at, width, at);
+      context.fillText(part === 0 ? "0" : this.unit(scale.top * part), left - GAP, Math.max(at, 6));
     }
     const first = seconds % 60 === 0 ? `${seconds / 60} min ago` : `${seconds} s ago`;
     context.textBaseline = "bottom";
     context.textAlign = "left";
-    context.fillText(first, LEFT, height);
+    context.fillText(first, left, height);
     context.textAlign = "right";
     context.fillText("now", width - RIGHT, height);
   }
 
   /** Shows the values at the pointer. */
   #values(context: CanvasRenderingContext2D, style: CSSStyleDeclaration, area: Area, lines: Line[], pointer: number): void {
-    const { width, height, seconds } = area;
-    const ago = Math.round(((width - RIGHT - pointer) * (seconds - 1)) / (width - LEFT - RIGHT));
+    const { left: edge, width, height, seconds } = area;
+    const ago = Math.round(((width - RIGHT - pointer) * (seconds - 1)) / (width - edge - RIGHT));
     if (ago < 0 || ago >= seconds) return;
     const told = lines.flatMap(({ name, values }) => {
       const value = values[values.length - 1 - ago];

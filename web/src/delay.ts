@@ -13,17 +13,21 @@ export interface Part {
 /** The number of past readings kept, for streams that send less than one sample per second. */
 const READINGS_MAX = 10;
 
+/** The counters of a stream from which its delays follow. */
+type Counters = Pick<Stream, "ages" | "sent">;
+
 /** The counters of streams at the last readings. */
 export class Delays {
-  readonly #past = new Map<string, Stream[]>();
+  readonly #past = new Map<string, Counters[]>();
 
   /** Adds a reading. Closed streams are removed. */
   take(legs: readonly Leg[]): void {
     const keys = new Set(legs.map(({ key }) => key));
     for (const key of this.#past.keys()) if (!keys.has(key)) this.#past.delete(key);
-    for (const { key, stream } of legs) {
+    for (const { key, stream: { ages, sent } } of legs) {
       const past = this.#past.get(key) ?? [];
-      past.push(stream);
+      // Whole readings would keep the memory of ten seconds alive.
+      past.push({ ages, sent });
       if (past.length > READINGS_MAX + 1) past.shift();
       this.#past.set(key, past);
     }

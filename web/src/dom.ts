@@ -39,9 +39,12 @@ export function byId(id: string): HTMLElement {
   return found;
 }
 
-/** Sets a text if it differs. */
+/** Sets a text if it differs. The text node stays, because a new one costs a box of its own in layout. */
 export function text(element: Element, value: string): void {
-  if (element.textContent !== value) element.textContent = value;
+  const [first, ...others] = element.childNodes;
+  if (first instanceof Text && others.length === 0) {
+    if (first.data !== value) first.data = value;
+  } else if (element.textContent !== value) element.textContent = value;
 }
 
 /** Sets an attribute if it differs; `null` removes it. */
@@ -62,8 +65,8 @@ export function empty(id: string, items: readonly unknown[], what: string): void
 const NEAR = "200px";
 
 /**
- * Updates the section around `element` only while it is visible. Hidden sections cost nothing and
- * show the newest item when scrolled into view.
+ * Updates an element only while it is visible. Hidden elements cost nothing and show the newest item when scrolled into
+ * view.
  */
 export function whileSeen<T>(element: Element, update: (item: T) => void): (item: T) => void {
   // Visible until the browser reports otherwise, so that the page gets its layout at once.
@@ -74,11 +77,21 @@ export function whileSeen<T>(element: Element, update: (item: T) => void): (item
     if (seen && waiting) update(waiting.item);
     if (seen) waiting = null;
   }, { rootMargin: NEAR });
-  watch.observe(element.closest("section") ?? element);
+  watch.observe(element);
   return (item) => {
     if (seen) update(item);
     else waiting = { item };
   };
+}
+
+/** Calls back with the width and height of an element's content in pixels, now and whenever they change. Returns the end of it. */
+export function onResize(element: Element, changed: (size: { width: number; height: number }) => void): () => void {
+  const watch = new ResizeObserver((entries) => {
+    const box = entries.at(-1)?.contentRect;
+    if (box) changed({ width: Math.round(box.width), height: Math.round(box.height) });
+  });
+  watch.observe(element);
+  return () => watch.disconnect();
 }
 
 /** The representation of one item. */

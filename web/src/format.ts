@@ -16,9 +16,9 @@ export function time(us: number | null): string {
   return `${us < 9950 ? (us / 1e3).toFixed(1) : Math.round(us / 1e3)} ms`;
 }
 
-/** Formats microseconds in the unit that suits them: us, ms or s. */
+/** Formats microseconds in the unit that suits them: µs, ms or s. */
 export function fine(us: number): string {
-  return us < 1000 ? `${Math.round(us)} us` : time(us);
+  return us < 1000 ? `${Math.round(us)} µs` : time(us);
 }
 
 /** Formats a time in the past, in seconds, minutes or hours. */

@@ -22,13 +22,16 @@ const parts: [string, (view: View) => void][] = [
   }],
   ...rest,
 ];
-const views = parts.map(([id, update]) => whileSeen(byId(id), update));
+const views = parts.map(([id, update]) => {
+  const part = byId(id);
+  return whileSeen(part.closest("section") ?? part, update);
+});
 const store = new Store();
 let shown: View | null = null;
 
 function show(view: View): void {
   const told = verdict(view);
-  text(byId("verdict"), told.text);
+  text(byId("verdict"), told.text.charAt(0).toUpperCase() + told.text.slice(1));
   attribute(byId("verdict"), "data-health", told.state);
   text(byId("pulse"), `live · ${new Date(view.state.at_ms).toLocaleTimeString("en-GB")}`);
   attribute(byId("pulse"), "data-live", "yes");
@@ -48,7 +51,9 @@ for (const seconds of [120, 600]) {
 }
 
 void history().then((past) => {
-  if (past) store.remember(past);
+  if (!past) return;
+  store.remember(past);
+  if (shown) show(shown);
 });
 
 follow((state) => {
@@ -60,10 +65,4 @@ follow((state) => {
   }
   text(byId("pulse"), "no answer; the figures are outdated");
   attribute(byId("pulse"), "data-live", "no");
-});
-
-let resized = 0;
-window.addEventListener("resize", () => {
-  window.clearTimeout(resized);
-  resized = window.setTimeout(() => shown && show(shown), 100);
 });

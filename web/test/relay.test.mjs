@@ -85,9 +85,9 @@ test("a broken contract is shown now, and after recovery as a past violation", a
   });
   await until("the whole page shows it", async () => {
     const text = await verdict();
-    return /^a contract is broken now: /.test(text) && (await cell("now")) === "broken";
+    return /^A contract is broken now: /.test(text) && (await cell("now")) === "broken";
   });
-  assert.doesNotMatch(await verdict(), /every contract/);
+  assert.doesNotMatch(await verdict(), /every contract/i);
   const kept = await until("it is kept again, and the past violation is shown", async () => {
     const text = await verdict();
     return /every contract is kept now; .* since the start, the last \d+ s ago$/.test(text) && (await cell("now")) === "kept" && text;

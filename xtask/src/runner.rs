@@ -100,7 +100,14 @@ pub(crate) fn step(logs: &Logs, name: &str, share: Share, program: &Command) -> 
     }
 }
 
+/// A test with real clocks can fail because the tests next to it take the processor. At most this many
+/// failed tests of a binary run again alone; more of them are no accident.
+const AGAIN: usize = 3;
+
 /// Runs test binaries in their order, `lanes` at once.
+///
+/// Failed tests with the even share, which depend on real clocks, run again one after the other when all
+/// binaries have ended. A test that passes then is counted and shown by name.
 pub(crate) fn tests(
     logs: &Logs,
     share: Share,
@@ -108,22 +115,37 @@ pub(crate) fn tests(
     binaries: &[&Binary],
 ) -> (Outcome, Tally) {
     let next = Mutex::new(binaries.iter());
-    let sum = Mutex::new((Tally::default(), Vec::new()));
+    let sum = Mutex::new((Tally::default(), Vec::new(), Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..lanes {
             scope.spawn(|| {
                 loop {
                     let taken = lock(&next).next();
                     let Some(binary) = taken else { break };
-                    let (tally, problem) = one(logs, share, binary);
+                    let (tally, problem) = one(logs, share, binary, &[]);
                     let mut sum = lock(&sum);
+                    match problem {
+                        Some(_) if share == Share::Even && tally.is_repeatable(AGAIN) => {
+                            sum.2.push((binary, tally));
+                            continue;
+                        }
+                        problem => sum.1.extend(problem),
+                    }
                     sum.0.add(tally);
-                    sum.1.extend(problem);
                 }
             });
         }
     });
-    let (tally, problems) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut tally, mut problems, again) = sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (binary, mut crowded) in again {
+        let mut args = vec!["--exact", "--test-threads=1"];
+        args.extend(crowded.broken());
+        let (alone, problem) = one(logs, share, binary, &args);
+        crowded.repeated(&alone);
+        let missing = || format!("{}: failed tests did not run again", binary.name());
+        problems.extend(problem.or_else(|| crowded.has_failures().then(missing)));
+        tally.add(crowded);
+    }
     let outcome = match problems.as_slice() {
         [] => Outcome::passed(&tally.detail()),
         _ => Outcome::failed(&format!("{}: {}", tally.detail(), problems.join(", "))),
@@ -132,11 +154,11 @@ pub(crate) fn tests(
 }
 
 /// Runs one test binary. Returns its counts, and a description if it fails.
-fn one(logs: &Logs, share: Share, binary: &Binary) -> (Tally, Option<String>) {
+fn one(logs: &Logs, share: Share, binary: &Binary, args: &[&str]) -> (Tally, Option<String>) {
     let name = binary.name();
     let mut program = Command::new(&binary.file);
     // As cargo does.
-    program.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder);
+    program.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder).args(args);
     let mut tally = Tally::default();
     let ended = match run(logs, &name, share, &program) {
         Ok(ended) => ended,
@@ -189,6 +211,42 @@ mod tests {
         let nice = |share| run(&logs, "nice", share, &shell("nice")).unwrap().output;
         let ours = nice(Share::Even);
         assert_eq!(nice(Share::Rest), "19\n", "ours is {ours}");
+        fs::remove_dir_all(&logs.0).unwrap();
+    }
+
+    /// A binary whose test `t` fails in its first `failures` runs.
+    fn failing(logs: &Logs, failures: u32) -> Binary {
+        fs::create_dir_all(&logs.0).unwrap();
+        let file = logs.0.join(format!("fails{failures}"));
+        let script = format!(
+            "#!/bin/sh\nn=$(cat $0.n 2>/dev/null || echo 0)\necho $((n + 1)) > $0.n\n\
+             if [ $n -lt {failures} ]; then\n\
+             echo 'test t ... FAILED'\necho 'test result: FAILED. 1 passed; 1 failed;'; exit 101\nfi\n\
+             echo 'test t ... ok'\necho 'test result: ok. 1 passed; 0 failed;'\n"
+        );
+        fs::write(&file, script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&file, mode).unwrap();
+        let (package, target) = ("p".to_owned(), "t".to_owned());
+        Binary { package, target, folder: PathBuf::from("/"), file }
+    }
+
+    #[test]
+    fn only_tests_with_real_clocks_run_again_alone_and_are_named() {
+        let logs = logs("again");
+        let result = |failures, share| {
+            let binary = failing(&logs, failures);
+            let (outcome, tally) = tests(&logs, share, 2, &[&binary]);
+            fs::remove_file(binary.file.with_extension("n")).unwrap();
+            (outcome.is_passed(), tally.detail())
+        };
+        let (passed, detail) = result(1, Share::Even);
+        assert!(passed && detail.contains("2 tests passed, 0 failed"), "{detail}");
+        assert!(detail.contains("1 passed only alone"), "{detail}");
+        let (passed, detail) = result(2, Share::Even);
+        assert!(!passed && detail.contains("1 tests passed, 1 failed"), "{detail}");
+        let (passed, detail) = result(1, Share::Rest);
+        assert!(!passed && detail.contains("1 failed"), "{detail}");
         fs::remove_dir_all(&logs.0).unwrap();
     }
 

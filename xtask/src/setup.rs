@@ -6,8 +6,14 @@ use std::process::Command;
 
 /// The programs, each with its Debian package. Without nasm, OpenH264 is built without assembly and
 /// scaling video costs twice as much.
-const PROGRAMS: &[(&str, &str)] =
-    &[("ip", "iproute2"), ("tc", "iproute2"), ("ffmpeg", "ffmpeg"), ("nasm", "nasm")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("ip", "iproute2"),
+    ("tc", "iproute2"),
+    ("ffmpeg", "ffmpeg"),
+    ("nasm", "nasm"),
+    ("zsh", "zsh"),
+    ("fish", "fish"),
+];
 
 /// Finds the programs, and installs missing ones if possible. Fails with the packages to install.
 pub(crate) fn run() -> Outcome {

@@ -7,6 +7,8 @@ pub(crate) struct Tally {
     failed: u64,
     skipped: Vec<String>,
     broken: Vec<String>,
+    /// The tests that failed next to others and passed alone.
+    alone: Vec<String>,
 }
 
 impl Tally {
@@ -33,17 +35,50 @@ impl Tally {
         self.failed += other.failed;
         self.skipped.extend(other.skipped);
         self.broken.extend(other.broken);
+        self.alone.extend(other.alone);
+    }
+
+    /// Returns the names of the failed tests.
+    pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
+        self.broken.iter().map(String::as_str)
+    }
+
+    /// Returns whether all failures are those of known tests, of which there are at most `most`.
+    pub(crate) fn is_repeatable(&self, most: usize) -> bool {
+        (1..=most).contains(&self.broken.len())
+            && u64::try_from(self.broken.len()) == Ok(self.failed)
+    }
+
+    pub(crate) fn has_failures(&self) -> bool {
+        self.failed > 0
+    }
+
+    /// Takes over the results of the failed tests from a second run of them alone, if all of them ran.
+    pub(crate) fn repeated(&mut self, second: &Self) {
+        if second.passed + second.failed < self.failed {
+            return;
+        }
+        let passed = self.broken.extract_if(.., |name| !second.broken.contains(name));
+        self.alone.extend(passed);
+        let count = self.failed.saturating_sub(second.failed);
+        self.passed += count;
+        self.failed -= count;
     }
 
     /// Prints the names of skipped and failed tests.
     pub(crate) fn show(&self) {
+        self.alone.iter().for_each(|name| println!("passed only alone: {name}"));
         self.skipped.iter().for_each(|name| println!("skipped: {name}"));
         self.broken.iter().for_each(|name| println!("failed: {name}"));
     }
 
     pub(crate) fn detail(&self) -> String {
         let (passed, failed, skipped) = (self.passed, self.failed, self.skipped.len());
-        format!("{passed} tests passed, {failed} failed, {skipped} skipped")
+        let alone = match self.alone.len() {
+            0 => String::new(),
+            count => format!(", {count} passed only alone"),
+        };
+        format!("{passed} tests passed, {failed} failed, {skipped} skipped{alone}")
     }
 }
 

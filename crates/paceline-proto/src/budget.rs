@@ -17,6 +17,10 @@ const PIECE_BYTES_MIN: u64 = 300;
 pub(crate) const REPAIR_SHARE: u64 = 10;
 /// The burst of that share: the credit of this time, plus one frame.
 pub(crate) const REPAIR_BURST: Duration = Duration::from_millis(50);
+/// The time on the wire of the frames that leave together on a fast link.
+pub(crate) const BURST: Duration = Duration::from_micros(500);
+/// A link is fast if so many of its frames fit into [`BURST`].
+const BURST_FRAMES: u64 = 2;
 /// The payload bytes of a segment.
 pub(crate) const SEGMENT_BYTES: u64 = 1_090;
 /// The bytes of a segment's headers on the wire.
@@ -63,11 +67,18 @@ pub(crate) const fn piece_on_wire(frame: u64) -> u64 {
     if part > least { part } else { least }
 }
 
-/// Returns the bytes on the wire that may precede a sample, however early its deadline. These are the longest
-/// frame, since transmission is not preempted, a burst of repairs, and one piece of control where the
-/// discipline does not serve by deadlines.
+/// Returns whether several frames that occupy `frame` bytes fit into [`BURST`].
+pub(crate) fn is_fast(capacity: Capacity, frame: u64) -> bool {
+    capacity.time_for(frame * BURST_FRAMES) <= BURST
+}
+
+/// Returns the bytes on the wire that may precede a sample, however early its deadline. These are the frames that leave
+/// together, since transmission is not preempted, a burst of repairs, and one piece of control where the discipline does
+/// not serve by deadlines.
 pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -> u64 {
     let frame = carrier.frame_on_wire(capacity);
+    let together =
+        if is_fast(capacity, frame) { capacity.bytes_in(BURST).max(frame) } else { frame };
     let repairs = match carrier {
         Carrier::Ordered | Carrier::Local => 0,
         Carrier::Datagrams => repairs_of(capacity).1,
@@ -78,7 +89,7 @@ pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -
             piece_on_wire(frame)
         }
     };
-    frame + repairs + control
+    together + repairs + control
 }
 
 #[cfg(test)]

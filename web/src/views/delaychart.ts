@@ -5,6 +5,12 @@ import { el, text } from "../dom";
 import { time } from "../format";
 import type { Sub } from "../store";
 
+/** Returns the legend of a chart: the class of each line, and its name. */
+export function keys(lines: Record<string, string>): HTMLElement {
+  const all = Object.entries(lines).map(([kind, name]) => el("span", { class: `key ${kind}` }, name));
+  return el("span", { class: "keys" }, ...all);
+}
+
 export class DelayChart {
   readonly element: HTMLElement;
   readonly #chart: Chart;
@@ -13,7 +19,7 @@ export class DelayChart {
 
   constructor(name: string, private readonly seconds?: number) {
     this.#chart = new Chart(`Delay of ${name} over time`, time);
-    const caption = el("figcaption", {}, el("span", {}, "mean, longest"), this.#p99, this.#bound);
+    const caption = el("figcaption", {}, keys({ mean: "mean", longest: "longest" }), this.#p99, this.#bound);
     this.element = el("figure", { class: "media plot" }, el("div", { class: "frame" }, this.#chart.element), caption);
   }
 
@@ -23,7 +29,7 @@ export class DelayChart {
     const bound = sub.sub.within_us;
     const highest = Math.max(...max.map((us) => us * 1.1), 1000);
     // One outlier must not flatten the chart, so values above three bounds are cut off.
-    const top = bound === null ? highest : Math.max(bound * 1.25, Math.min(highest, bound * 3));
+    const top = bound === null ? highest : Math.max(bound * 1.2, Math.min(highest, bound * 3));
     this.#chart.draw(
       [
         { name: "longest", values: max, colour: "--warm" },

@@ -2,7 +2,7 @@
 
 import type { Node } from "../api.gen";
 import { Chart, recent } from "../chart";
-import { attribute, byId, el, Keyed, type Shown, text } from "../dom";
+import { attribute, byId, el, Keyed, type Shown, text, whileSeen } from "../dom";
 import { bits, count, fine, percent } from "../format";
 import type { LinkView, Share } from "../store";
 
@@ -45,7 +45,7 @@ function panel(first: LinkView): Shown<LinkView> {
     { class: "legend" },
     el("div", { class: "use" }, el("dt", {}, "round trip"), el("dd", {}, trip)),
     el("div", { class: "held" }, el("dt", {}, "jitter"), el("dd", {}, jitter)),
-    el("div", { class: "cap" }, el("dt", {}, "frames lost"), el("dd", {}, loss)),
+    el("div", { class: "plain" }, el("dt", {}, "frames lost"), el("dd", {}, loss)),
   );
   const legend = el(
     "dl",
@@ -59,21 +59,21 @@ function panel(first: LinkView): Shown<LinkView> {
   const element = el("article", { class: "panel link", "data-link": name }, title, chart.element, legend, list, delays.element, monitor, rest);
   return {
     element,
-    update({ node, link, past, to, shares }) {
+    update: whileSeen(element, ({ node, link, past, to, shares }: LinkView) => {
       text(title, `${node.name} → ${to.join(", ") || "no neighbour"} · ${link.name}`);
       text(use, bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
       text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
       text(capacity, link.capacity_bits_per_s === null ? "no limit" : bits(link.capacity_bits_per_s));
       parts.update(shares.slice(0, SHARES_MAX).map((one) => ({ ...one, of: link.capacity_bits_per_s })));
       const others = shares.length > SHARES_MAX ? `${shares.length - SHARES_MAX} further contracts · ` : "";
-      text(rest, `${others}${link.streams.length} streams · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start`);
+      text(rest, `${others}${link.streams.length} ${link.streams.length === 1 ? "stream" : "streams"} · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start`);
       const full = link.capacity_bits_per_s !== null && (link.use_bits_per_s ?? 0) > link.capacity_bits_per_s * 0.97;
       attribute(element, "data-full", full ? "" : null);
       const seen = recent(past);
       text(trip, link.delay_us > 0 ? fine(link.delay_us) : "–");
       text(jitter, link.delay_us > 0 ? fine(link.jitter_us) : "–");
       const worst = Math.max(...seen.map((at) => at.loss), 0);
-      text(loss, `${((link.loss ?? 0) * 100).toFixed(1)} %, at most ${worst.toFixed(1)} %`);
+      text(loss, `${((link.loss ?? 0) * 100).toFixed(1)} %, highest ${worst.toFixed(1)} %`);
       delays.draw(
         [
           { name: "round trip", values: seen.map((at) => at.delay), colour: "--accent", fill: true },
@@ -89,7 +89,7 @@ function panel(first: LinkView): Shown<LinkView> {
         ],
         { top, mark: link.capacity_bits_per_s },
       );
-    },
+    }),
     gone() {
       chart.gone();
       delays.gone();

@@ -12,24 +12,36 @@ import { showDelays } from "./delays";
 /** The maximum number of rows of long tables. */
 const ROWS_SHOWN = 200;
 
-const deadlines = new Table<Leg>(
+/** A stream on a link, and whether a request behind it is kept although the link missed its own, stricter contract. */
+interface Deadline extends Leg {
+  tolerated: boolean;
+}
+
+const deadlines = new Table<Deadline>(
   "Deadlines on links",
   ["stream", "link", "contract", "now", "met", "missed", "windows broken"],
   ({ key }) => key,
-  ({ node, link, stream }) => {
+  ({ node, link, stream, tolerated }) => {
     // A sample dropped for any reason has missed its deadline, too: windows count them all.
     const missed = stream.late + sum(stream.dropped);
     const { contract, broken_ago_us: ago } = stream;
     const promised = contract ? `${time(contract.deadline_us)}, ${contract.loss} may miss, ${bits(contract.bits_per_s)}` : "–";
     return [
       `${stream.tag ?? stream.publisher}, ${stream.asked.form}`, `${node.name} ${link.name}`, promised,
-      isBrokenNow(stream) ? "broken" : "kept", count(stream.sent - stream.late), count(missed),
+      !isBrokenNow(stream) ? "kept" : tolerated ? "late, as the request tolerates" : "broken", count(stream.sent - stream.late), count(missed),
       ago === null ? "0" : `${count(stream.violations)}, the last ${since(ago)}`,
     ];
   },
   "No stream has a contract. To request one, subscribe with --within.",
 );
 byId("deadlines").append(deadlines.element);
+
+function showDeadlines(view: View): void {
+  const tolerating = new Set(view.subs.filter(({ sub, health }) => sub.within_us !== null && health !== "bad").flatMap(({ legs }) => legs.map(({ key }) => key)));
+  const failing = new Set(view.subs.filter(({ health }) => health === "bad").flatMap(({ legs }) => legs.map(({ key }) => key)));
+  const contracted = view.legs.filter(({ stream }) => stream.contracted).slice(0, ROWS_SHOWN);
+  deadlines.update(contracted.map((leg) => ({ ...leg, tolerated: tolerating.has(leg.key) && !failing.has(leg.key) })));
+}
 
 function dropRow([reason]: [Reason, number]): Shown<[Reason, number]> {
   const value = el("span", { class: "total" });
@@ -109,7 +121,7 @@ export function allRefusals(view: View): Refused[] {
     sub.refusals.map((refusal, at) => {
       const end = refusal.lastIndexOf("; ");
       const [why, offer] = end < 0 ? [refusal, ""] : [refusal.slice(0, end), refusal.slice(end + 2)];
-      const within = sub.within_us === null ? "" : ` ≤ ${time(sub.within_us)}`;
+      const within = sub.within_us === null ? "" : `, within ${time(sub.within_us)}`;
       return { key: `${sub.id} ${at}`, subscription: sub.id, who: `${node.name} · ${sub.pattern}, ${sub.asked.form}${within}`, why, offer };
     }),
   );
@@ -156,7 +168,7 @@ function showDrops(view: View): void {
 
 function showRefusals(view: View): void {
   const refused = allRefusals(view);
-  empty("refusals", refused, "Every request was granted.");
+  empty("refusals", refused, "No request is refused.");
   refusals.update(refused);
 }
 
@@ -175,6 +187,6 @@ export const parts: [string, (view: View) => void][] = [
   ["delay", showDelays],
   ["refusals", showRefusals],
   ["drops", showDrops],
-  ["deadlines", (view) => deadlines.update(view.legs.filter(({ stream }) => stream.contracted).slice(0, ROWS_SHOWN))],
+  ["deadlines", showDeadlines],
   ["publishers", showPublishers],
 ];

@@ -7,7 +7,7 @@ import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, text } from "../dom";
 import { hertz, time } from "../format";
 import type { Sub, View } from "../store";
-import { DelayChart } from "./delaychart";
+import { DelayChart, keys } from "./delaychart";
 import { allRefusals, type Refused, refusalRow, showSwitches } from "./rest";
 
 const STEER = "robot/steer";
@@ -62,13 +62,18 @@ let before: number | null = null;
 /** The time of the first state with the flood, in milliseconds since 1970; null without it. */
 let floodedSince: number | null = null;
 
+let last: View | null = null;
+
 /** Requests the comparison, once. */
 const ask = (() => {
   let asked = false;
   return () => {
     if (asked) return;
     asked = true;
-    void comparison().then((found) => { compared = found; }).catch(() => undefined);
+    void comparison().then((found) => {
+      compared = found;
+      if (last) showDemo(last);
+    }).catch(() => undefined);
   };
 })();
 
@@ -84,7 +89,7 @@ function drawFifo(state: State, bound: number | null): void {
   const [max, mean] = [compared.max_us.slice(0, end), compared.mean_us.slice(0, end)];
   fifo.draw(
     [{ name: "longest", values: max, colour: "--bad" }, { name: "mean", values: mean, colour: "--mark", dashed: true }],
-    { top: Math.max((bound ?? 0) * 1.25, 1000, ...max.slice(-STORY_SECONDS).map((us) => us * 1.1)), mark: bound, seconds: STORY_SECONDS },
+    { top: Math.max((bound ?? 0) * 1.2, 1000, ...max.slice(-STORY_SECONDS).map((us) => us * 1.1)), mark: bound, seconds: STORY_SECONDS },
   );
   text(fifoBound, bound === null ? "" : `bound ${time(bound)}`);
   text(fifoSays, `longest now ${time(max.at(-1) ?? 0)}`);
@@ -108,6 +113,7 @@ function changed(view: View): { told: string; health: string } {
     return { told: `${no}Flood: steering ${was}${time(mean)}, at most ${time(now)}${limit}${thrown}`, health: kept === "kept" ? "good" : "bad" };
   }
   if (no) return { told: no.trim(), health: "warm" };
+  if (longest(steer, OVER) === 0) return { told: "No steering command has been measured yet.", health: "idle" };
   return { told: `Steering takes ${time(average(steer, OVER))}, at most ${time(longest(steer, OVER))}. Turn on the flood to compare.`, health: "good" };
 }
 
@@ -115,13 +121,14 @@ const refusals = new Keyed<Refused>(byId("news-refusals"), ({ key }) => key, ref
 
 /** Shows the parts that only the demo has. */
 function showDemo(view: View): void {
+  last = view;
   showSwitches(view);
   ask();
   const steer = subscription(view, STEER);
   if (steer && !steering) {
     steering = new DelayChart("robot/steer, live", STORY_SECONDS);
     const title = (what: string) => el("h3", {}, what);
-    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, el("span", {}, "same traffic in order of arrival"), fifoSays, fifoBound));
+    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, keys({ fifo: "mean", worst: "longest" }), el("span", {}, "same traffic in order of arrival"), fifoSays, fifoBound));
     byId("versus").replaceChildren(
       el("div", {}, title("Steering, live"), steering.element),
       el("div", {}, title("Steering under plain FIFO, simulated"), simulated),

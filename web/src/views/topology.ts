@@ -1,7 +1,7 @@
 // Shows the topology: nodes in columns by their distance from publishers, or in rows on narrow
 // screens.
 
-import { byId, svg } from "../dom";
+import { attribute, byId, onResize, type Shown, svg, text } from "../dom";
 import { type Edge, edges } from "../edges";
 import { bits } from "../format";
 import type { View } from "../store";
@@ -17,7 +17,13 @@ interface Place {
 
 const NODES_MAX = 24;
 const BOX = { width: 148, height: 58 };
-let last = "";
+
+const box = byId("topology");
+/** The width for the drawing, from an observer, because reading it would lay out the page; null before the first layout. */
+let width: number | null = null;
+let shown: View | null = null;
+/** The present drawing: it is made again only if `structure`, its nodes, edges and their places, has changed. */
+let drawing = { structure: "", root: svg("svg"), edges: [] as Shown<Edge>[] };
 
 /** Returns the number of hops from the nearest publishing node. Links count in both directions. */
 function distances(view: View): Map<string, number> {
@@ -44,7 +50,7 @@ function places(view: View, across: boolean, width: number): { all: Map<string, 
   const nodes = [
     ...view.state.nodes.map((node) => ({
       id: node.id, name: node.name, known: false,
-      about: [amount(node.publishers.length, "publisher"), amount(node.subscriptions.length, "subscriber")].filter(Boolean).join(", ") || "relay",
+      about: [amount(node.publishers.length, "publisher"), amount(node.subscriptions.length, "subscriber")].filter(Boolean).join(", ") || (node.links.some(({ hops }) => hops.length > 0) ? "relay" : "no programs yet"),
     })),
     ...view.state.known.map(({ id, name }) => ({ id, name, known: true, about: "details not shown" })),
   ].slice(0, NODES_MAX);
@@ -79,28 +85,41 @@ function usage({ use, linkUse, capacity, neighbours }: Edge): string {
   return neighbours > 1 ? `${bits(use)} · link ${bits(linkUse)} of ${bits(capacity)}` : `${bits(use)} of ${bits(capacity)}`;
 }
 
-function drawEdge(edge: Edge, from: Place, to: Place, across: boolean): SVGElement {
+/** Returns the part of the path at which the label stands: near the end where fewer edges meet, so that labels are apart. */
+function labelAt(edge: Edge, all: readonly Edge[]): number {
+  const leaving = all.filter(({ from }) => from === edge.from).length;
+  const arriving = all.filter(({ to }) => to === edge.to).length;
+  return arriving > leaving ? 0.3 : 0.66;
+}
+
+function drawEdge(edge: Edge, from: Place, to: Place, across: boolean, t: number): Shown<Edge> {
   const [x1, y1] = across ? [from.x + BOX.width / 2, from.y] : [from.x, from.y + BOX.height / 2];
   const [x2, y2] = across ? [to.x - BOX.width / 2, to.y] : [to.x, to.y - BOX.height / 2];
   const [mx, my] = [(x1 + x2) / 2, (y1 + y2) / 2];
-  // Near the far end, where edges from one node are apart.
-  const t = 0.66;
   const bend = (from: number, to: number) => from + (to - from) * (3 * t * t - 2 * t * t * t);
   const straight = (from: number, to: number) => from + (to - from) * t;
   const [lx, ly] = across ? [straight(x1, x2) - 10, bend(y1, y2)] : [bend(x1, x2), straight(y1, y2)];
   const d = across ? `M${x1} ${y1}C${mx} ${y1} ${mx} ${y2} ${x2} ${y2}` : `M${x1} ${y1}C${x1} ${my} ${x2} ${my} ${x2} ${y2}`;
-  const share = (use: number | null) => (edge.capacity === null ? 0 : Math.min(1, (use ?? 0) / edge.capacity));
-  const full = share(edge.linkUse);
-  const level = full > 0.97 ? "full" : full > 0.7 ? "busy" : "calm";
-  const width = edge.capacity === null ? 4 : Math.max(1.5, 9 * share(edge.use));
-  return svg(
+  const flow = svg("path", { d, class: "flow" });
+  const use = svg("text", { x: lx, y: ly + 24, class: "use" });
+  const element = svg(
     "g",
-    { class: `edge ${level}` },
+    {},
     svg("path", { d, class: "pipe", "stroke-width": edge.capacity === null ? 16 : 9 }),
-    svg("path", { d, class: "flow", "stroke-width": width }),
+    flow,
     svg("text", { x: lx, y: ly - 15, class: "name" }, `${edge.label} → ${to.name}`),
-    svg("text", { x: lx, y: ly + 24, class: "use" }, usage(edge)),
+    use,
   );
+  return {
+    element,
+    update(now) {
+      const share = (part: number | null) => (now.capacity === null ? 0 : Math.min(1, (part ?? 0) / now.capacity));
+      const full = share(now.linkUse);
+      attribute(element, "class", `edge ${full > 0.97 ? "full" : full > 0.7 ? "busy" : "calm"}`);
+      attribute(flow, "stroke-width", (now.capacity === null ? 4 : Math.max(1.5, 9 * share(now.use))).toFixed(1));
+      text(use, usage(now));
+    },
+  };
 }
 
 function drawPlace({ x, y, name, about, known }: Place): SVGElement {
@@ -114,24 +133,30 @@ function drawPlace({ x, y, name, about, known }: Place): SVGElement {
 }
 
 export function showTopology(view: View): void {
-  const box = byId("topology");
-  const width = Math.max(280, box.clientWidth);
-  const across = width >= 560;
-  const { all, height } = places(view, across, width);
+  shown = view;
+  if (width === null) return;
+  const wide = Math.max(280, width);
+  const across = wide >= 560;
+  const { all, height } = places(view, across, wide);
   const lines = edges(view.links).flatMap((edge) => {
     const [from, to] = [all.get(edge.from), all.get(edge.to)];
     return from && to ? [{ edge, from, to }] : [];
   });
-  // Redraw only if something has changed.
-  const now = JSON.stringify([width, [...all.values()], lines.map(({ edge }) => [edge.from, edge.label, usage(edge)])]);
-  if (now === last) return;
-  last = now;
+  const structure = JSON.stringify([wide, [...all.values()], lines.map(({ edge }) => [edge.from, edge.to, edge.label, edge.capacity])]);
+  if (structure !== drawing.structure) {
+    const drawn = lines.map(({ edge, from, to }) => drawEdge(edge, from, to, across, labelAt(edge, lines.map((line) => line.edge))));
+    const size = { viewBox: `0 0 ${wide} ${height}`, width: wide, height };
+    const root = svg("svg", { ...size, role: "img" }, ...drawn.map(({ element }) => element), ...[...all.values()].map(drawPlace));
+    drawing = { structure, root, edges: drawn };
+    box.replaceChildren(root);
+  }
+  lines.forEach(({ edge }, at) => drawing.edges[at]?.update(edge));
   const spoken = lines.map(({ edge, from, to }) => `${from.name} to ${to.name} over ${edge.label}: ${usage(edge)}`);
-  const drawing = svg(
-    "svg",
-    { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": spoken.join("; ") || "no links" },
-    ...lines.map(({ edge, from, to }) => drawEdge(edge, from, to, across)),
-    ...[...all.values()].map(drawPlace),
-  );
-  box.replaceChildren(drawing);
+  attribute(drawing.root, "aria-label", spoken.join("; ") || "no links");
 }
+
+onResize(box, (size) => {
+  if (size.width === 0 || size.width === width) return;
+  width = size.width;
+  if (shown) showTopology(shown);
+});

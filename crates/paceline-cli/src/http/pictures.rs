@@ -3,10 +3,10 @@
 
 use super::look::Look;
 use super::watched::{NoPicture, Watched, id};
+use crate::payload::unwrapped;
 use bytes::Bytes;
 use paceline::{Node, Sample};
 use paceline_media::codec::Codec;
-use paceline_media::ros::{self, RosPicture};
 use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -136,15 +136,7 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
         } else {
             scaler.scale(&format, &delivery.payload, to)?.into()
         };
-        let (format, picture) = if let Format::Ros(message) = format {
-            match ros::picture(message, &picture)? {
-                RosPicture::Jpeg(jpeg) => (Format::Jpeg, picture.slice_ref(jpeg)),
-                RosPicture::Png(png) => (Format::Png, picture.slice_ref(png)),
-                RosPicture::Pixels(rgb) => (Format::Rgb8(to), rgb.into_bytes().into()),
-            }
-        } else {
-            (format, picture)
-        };
+        let (format, picture) = unwrapped(format, &picture)?;
         let (kind, picture) = match format {
             Format::Png => ("image/png", picture),
             Format::Jpeg | Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_) => {

@@ -86,7 +86,7 @@ pub(crate) struct PullArgs {
 }
 
 fn ordered(text: &str) -> Result<u32, String> {
-    let n = args::whole(text, 1, u64::from(u32::MAX), "a node keeps at most 10000")?;
+    let n = args::whole(text, 1, 10_000, "a node keeps at most 10000 samples of a buffer")?;
     u32::try_from(n).map_err(|error| error.to_string())
 }
 

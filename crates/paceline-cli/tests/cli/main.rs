@@ -5,6 +5,7 @@ mod bad_input;
 mod calibration;
 mod clock;
 mod commands;
+mod completion;
 mod daemon;
 mod doctor;
 mod documented;

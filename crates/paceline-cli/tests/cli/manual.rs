@@ -5,7 +5,6 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 #[test]
 fn bash_reads_its_completion() {
@@ -75,41 +74,6 @@ fn every_flag_of_pub_and_sub_has_an_example() {
 }
 
 #[test]
-fn bash_completes_the_tags_and_nodes_that_exist() {
-    let host = Host::new();
-    let _node = host.start_node();
-    let _publisher = host.start(&["pub", "robot/camera", "hello", "--hz", "20"]);
-    let script = host.run(&["completion", "bash"]).stdout;
-    let file = host.path("completion.bash");
-    std::fs::write(&file, &script).unwrap();
-    for (shell, part) in
-        [("zsh", ":_paceline_tags' "), ("fish", "subcommand sub\" -f -a \"(paceline ")]
-    {
-        let script = host.run(&["completion", shell]).text();
-        assert!(script.contains(part), "{shell}: {script}");
-    }
-    let program = "paceline() { \"$BINARY\" \"$@\"; }; . \"$1\"; shift; COMP_WORDS=(\"$@\"); \
-                   COMP_CWORD=$(( $# - 1 )); _paceline_live paceline \"${@: -1}\"; echo \"${COMPREPLY[@]}\"";
-    let complete = |words: &[&str]| {
-        let mut bash = Command::new("bash");
-        bash.args(["-c", program, "bash", arg(&file), "paceline"]).args(words);
-        bash.env("BINARY", crate::BINARY).env("PACELINE_RUNTIME_DIR", host.path("."));
-        bash.output().map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    if complete(&["--version"]).is_err() {
-        println!("skipped: completion in bash (bash is not installed)");
-        return;
-    }
-    let until = Instant::now() + Duration::from_secs(10);
-    while complete(&["sub", ""]).unwrap() != "robot/camera" {
-        assert!(Instant::now() < until, "the tag is completed: {:?}", complete(&["sub", ""]));
-    }
-    assert_eq!(complete(&["watch", "robot/c"]).unwrap(), "robot/camera");
-    assert_eq!(complete(&["sub", "a", "--proxy", "node", ":", "pub-"]).unwrap(), "pub-camera");
-    assert_eq!(complete(&["sub", "robot/camera", "--max-"]).unwrap(), "--max-hz --max-jitter");
-}
-
-#[test]
 fn pictures_are_played_by_ffplay_or_the_fix_is_named() {
     let host = Host::new();
     let without =
@@ -125,12 +89,12 @@ fn pictures_are_played_by_ffplay_or_the_fix_is_named() {
     std::fs::set_permissions(&player, std::fs::Permissions::from_mode(0o700)).unwrap();
     let paths = [host.path("bin"), "/usr/bin".into(), "/bin".into()];
     let path = std::env::join_paths(paths).unwrap();
-    let play = |count: &str| {
-        let mut sub = host.command(&["sub", "a", "--play", "--count", count, "--timeout", "20s"]);
+    let play = |tag: &str, count: &str| {
+        let mut sub = host.command(&["sub", tag, "--play", "--count", count, "--timeout", "20s"]);
         sub.env("PATH", &path).env("OUT", host.path("played")).output().unwrap()
     };
     let publisher = host.start(&["pub", "a", "--test-card", "160x120@30"]);
-    let played = play("5");
+    let played = play("a", "5");
     assert!(played.status.success(), "{played:?}");
     let (words, bytes) = (host.path("played.args"), std::fs::read(host.path("played")).unwrap());
     let words = std::fs::read_to_string(words).unwrap();
@@ -138,10 +102,27 @@ fn pictures_are_played_by_ffplay_or_the_fix_is_named() {
     assert!(bytes.starts_with(&[0xff, 0xd8]), "{} bytes of JPEG", bytes.len());
     drop(publisher);
     let _text = host.start(&["pub", "a", "hello", "--hz", "20"]);
-    let refused = play("5");
+    let refused = play("a", "5");
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
         !refused.status.success() && said.contains("only pictures and video can be played"),
         "{said}"
     );
+    // Pictures in messages of ROS 2.
+    let session = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/ros2/session.mcap");
+    let _robot = host.start(&["replay", arg(&session), "--loop"]);
+    for (tag, format, bytes) in [
+        ("robot/camera/image_raw/*/*", "-f rawvideo -pixel_format rgb24 -video_size 160x120", None),
+        ("robot/camera/image_raw/compressed/*/*", "-f mjpeg", Some([0xff, 0xd8])),
+    ] {
+        let played = play(tag, "2");
+        assert!(played.status.success(), "{tag}: {played:?}");
+        let words = std::fs::read_to_string(host.path("played.args")).unwrap();
+        assert!(words.contains(format), "{tag}: {words}");
+        let shown = std::fs::read(host.path("played")).unwrap();
+        match bytes {
+            Some(first) => assert!(shown.starts_with(&first), "{tag}"),
+            None => assert_eq!(shown.len(), 2 * 160 * 120 * 3, "{tag}"),
+        }
+    }
 }

@@ -22,6 +22,8 @@ pub(super) struct Pacer {
     /// The wire was free and nothing was queued. The time since then is not caught up. Otherwise each pause
     /// would cause a queue below the link that lasts until the next pause.
     idle: bool,
+    /// Until this instant on the wire, frames leave together with the first one of the burst.
+    burst_ends: Instant,
     control_free_at: Instant,
     /// The frame length that bounds the price of control.
     control_frame: u64,
@@ -32,14 +34,14 @@ impl Pacer {
     #[must_use]
     pub(super) const fn new(wire: Wire) -> Self {
         let (busy_until, free_at, control_free_at) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
-        let control_frame = wire.frame_bytes;
-        Self { wire, busy_until, free_at, idle: true, control_free_at, control_frame }
+        let (burst_ends, control_frame) = (Instant::ZERO, wire.frame_bytes);
+        Self { wire, busy_until, free_at, idle: true, burst_ends, control_free_at, control_frame }
     }
 
-    /// Returns the time at which the next frame may leave.
+    /// Returns the time at which the next frame may leave; a time in the past within a burst.
     #[must_use]
-    pub(super) const fn ready_at(&self) -> Instant {
-        self.busy_until
+    pub(super) fn ready_at(&self) -> Instant {
+        if self.busy_until < self.burst_ends { Instant::ZERO } else { self.busy_until }
     }
 
     /// Returns the time at which the next background frame may leave: when the wire is free, even if earlier
@@ -64,6 +66,7 @@ impl Pacer {
             let rest = |until: Instant| capacity.time_for(before.bytes_in(until.since(now)));
             self.busy_until = self.busy_until.min(now) + rest(self.busy_until);
             self.free_at = self.free_at.min(now) + rest(self.free_at);
+            self.burst_ends = Instant::ZERO;
             self.control_free_at = self.control_free_at.min(now) + rest(self.control_free_at);
         }
         self.control_frame = self.wire.frame_bytes;
@@ -73,6 +76,10 @@ impl Pacer {
     pub(super) fn handle_sent(&mut self, now: Instant, bytes: u64) {
         let catch_up = if self.idle { Duration::ZERO } else { CATCH_UP };
         let start = self.busy_until.max(now - catch_up);
+        if self.busy_until >= self.burst_ends {
+            // The first frame of a burst. All of them end within its time.
+            self.burst_ends = now + self.wire.burst().saturating_sub(self.wire.frame_time());
+        }
         self.busy_until = start + self.wire.time_of(bytes);
         self.free_at = self.free_at.max(now) + self.wire.time_of(bytes);
         self.idle = false;
@@ -84,10 +91,12 @@ impl Pacer {
         self.free_at = self.free_at.max(now) + self.wire.time_of(bytes);
         self.busy_until = self.free_at;
         self.idle = true;
+        self.burst_ends = Instant::ZERO;
     }
 
-    /// Notes that a frame could have left at `now`, but none was queued.
+    /// Notes that a frame could have left at `now`, but none was queued. This ends a burst.
     pub(super) fn handle_idle(&mut self, now: Instant) {
+        self.burst_ends = Instant::ZERO;
         self.idle |= now >= self.busy_until;
     }
 
@@ -105,6 +114,7 @@ impl Pacer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::BURST;
     use crate::carrier::Carrier;
 
     fn paced(capacity: Option<Capacity>, frame_bytes: u64) -> Pacer {
@@ -137,6 +147,30 @@ mod tests {
         pacer.handle_idle(Instant::from_millis(1_024));
         pacer.handle_sent(Instant::from_millis(1_024) + Duration::from_micros(500), 1_250);
         assert_eq!(pacer.ready_at(), Instant::from_millis(1_029) + Duration::from_micros(500));
+    }
+
+    #[test]
+    fn frames_of_a_fast_link_leave_in_bursts_at_its_rate() {
+        let fast = Capacity::from_bits_per_s(100_000_000).unwrap();
+        let (begin, mut now) = (Instant::from_millis(1_000), Instant::from_millis(1_000));
+        let mut pacer = paced(Some(fast), 1_150);
+        let mut bursts = Vec::new();
+        for _ in 0..500 {
+            if now < pacer.ready_at() {
+                now = pacer.ready_at();
+                bursts.push(0);
+            }
+            pacer.handle_sent(now, 1_250);
+            assert!(pacer.busy_until.since(now) <= BURST, "0.1 ms each");
+            if let Some(burst) = bursts.last_mut() {
+                *burst += 1;
+            }
+        }
+        assert_eq!(pacer.busy_until.since(begin), Duration::from_millis(50));
+        assert!(bursts.len() == 124 && bursts.iter().all(|burst| *burst == 4), "{bursts:?}");
+        pacer.handle_sent(pacer.ready_at(), 1_250);
+        pacer.handle_idle(now);
+        assert_eq!(pacer.ready_at(), pacer.busy_until, "nothing was queued: the burst has ended");
     }
 
     #[test]

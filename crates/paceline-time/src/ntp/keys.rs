@@ -149,6 +149,14 @@ impl NtpKeys {
         Ok(keys)
     }
 
+    /// Returns the usable key with this number.
+    pub(super) fn get(&self, id: u32) -> Option<&NtpKey> {
+        match self.entries.get(&id) {
+            Some((_, Entry::Usable(key))) => Some(key),
+            Some((_, Entry::Other(_))) | None => None,
+        }
+    }
+
     /// Returns key number `id`.
     ///
     /// # Errors

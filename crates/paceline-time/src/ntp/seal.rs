@@ -68,7 +68,7 @@ impl<'b> Seal<'b> {
     /// Returns the key of `keys` by which this is an authentication code.
     pub(crate) fn key_in<'k>(&self, keys: &'k NtpKeys) -> Option<&'k NtpKey> {
         let Self::Code { key, .. } = self else { return None };
-        keys.find(*key).ok().filter(|key| self.is_by(key))
+        keys.get(*key).filter(|key| self.is_by(key))
     }
 }
 

@@ -106,7 +106,9 @@ impl Hops {
             flight.answers = flight.answers.max(answers);
             queued = queued.max(neighbour.hop.queued_below());
         }
-        flight.queues = queued > wire.grain().mul_div(1, QUEUED_PART);
+        // The last frame of a burst has waited for the others.
+        let accepted = wire.grain().mul_div(1, QUEUED_PART).saturating_add(wire.answers_within());
+        flight.queues = queued > accepted;
         flight
     }
 

@@ -1,7 +1,7 @@
 //! The wire of a link: its capacity, its carrier and the length of its frames.
 
 use super::CATCH_UP;
-use crate::budget::{counted, in_the_way, piece_on_wire};
+use crate::budget::{BURST, counted, in_the_way, is_fast, piece_on_wire};
 use crate::carrier::{Carrier, WIRE_OVERHEAD, off_wire, on_wire};
 use paceline_sched::discipline::Left;
 use paceline_sched::{Capacity, Duration, Policy};
@@ -56,12 +56,17 @@ impl Wire {
         self.frame_time().max(CATCH_UP)
     }
 
-    /// Returns the longest delay of acknowledgements: half of [`Self::grain`] where several frames fit into it. Each answer
-    /// costs both ends a wake-up of several threads, and so much may be in flight beyond the path.
+    /// Returns the longest delay of acknowledgements, zero where only a few frames fit into it. Each answer costs both
+    /// ends a wake-up of several threads, and so much may be in flight beyond the path.
     pub(in crate::link) fn answers_within(&self) -> Duration {
-        let delay = self.grain().mul_div(1, 2);
-        let several = self.is_paced() && self.frame_time() <= delay.mul_div(1, 2);
-        if several { delay } else { Duration::ZERO }
+        let several = self.capacity.is_some_and(|it| is_fast(it, self.frame_on_wire()));
+        if several { BURST } else { Duration::ZERO }
+    }
+
+    /// Returns the time on the wire of the frames that leave together: that of one frame, or [`BURST`] where several
+    /// fit into it, so that they share the wake-ups of the threads at both ends.
+    pub(in crate::link) fn burst(&self) -> Duration {
+        self.frame_time().max(self.answers_within())
     }
 
     /// Returns the bytes that a frame of `bytes` occupies on this wire. A link without a capacity is usually

@@ -12,8 +12,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// The size of the buffer for a packet. Extension fields beyond it are ignored.
-pub(super) const BYTES_MAX: usize = 128;
+/// The size of the buffer for a packet with its extension fields. The rest of a longer packet is cut off, which makes
+/// it malformed.
+pub(super) const BYTES_MAX: usize = 1_280;
 /// The time for which answers are awaited without sleeping, in nanoseconds.
 pub(super) const SPIN: u64 = 300_000;
 /// The number of requests that are answered before the clock's own work continues.
