@@ -39,6 +39,9 @@ pub struct Here {
     pub link: Option<LinkId>,
     /// Processor time besides forwarding, in nanoseconds per second, such as that of scaling.
     pub work: u64,
+    /// The name of the stream that the node at the end of the path makes of it for its subscribers; `None` if they
+    /// receive it as it arrives. Streams with the same name are made once.
+    pub delivered: Option<Trunk>,
 }
 
 /// The part of a delay bound for the end of a path, which is none; demands must have one.
@@ -95,8 +98,10 @@ impl Reservations {
         if let (Some(wanted), None, Some(link)) =
             (version.ask.forward_at(at), version.next(), self.delivery)
         {
-            // The end of the path sends nothing: the leg reserves space for its subscribers.
-            let here = Here { link: Some(link), work: 0 };
+            // The end of the path sends nothing: the leg reserves space for its subscribers, and the time of scaling
+            // for them.
+            let trunk = here.delivered.unwrap_or(wanted.trunk);
+            let (wanted, here) = (Wanted { trunk, ..wanted }, Here { link: Some(link), ..here });
             let (name, spent) = (version.ask.name, version.ask.spent);
             let place = Place { name, to: self.me, forward: true, here, spent };
             let mine = borne(&version.ask, wanted, at);
@@ -133,7 +138,7 @@ impl Reservations {
         wanted: &Wanted,
         bound: Duration,
     ) -> Result<Leg, Reason> {
-        let Place { name, to, forward, here: Here { link, work }, spent } = place;
+        let Place { name, to, forward, here: Here { link, work, .. }, spent } = place;
         let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
         let earlier = installed.and_then(|it| if forward { it.forward } else { it.backward });
         let next = self.neighbours.get(&to).map(|it| it.link);

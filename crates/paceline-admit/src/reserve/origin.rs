@@ -227,7 +227,7 @@ impl Reservations {
             spent: Duration::ZERO,
         };
         self.neighbours.get(ask.path.get(1).ok_or(Reason::NoRoute)?).ok_or(Reason::NoRoute)?;
-        self.reserve(ask, 0, Here { link: request.link, work: request.work })
+        self.reserve(ask, 0, Here { link: request.link, work: request.work, delivered: None })
     }
 
     /// Records a version of an own reservation and sends its request.
