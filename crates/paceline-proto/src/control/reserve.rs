@@ -87,7 +87,7 @@ impl Control {
             let place = booking.path.get(booking.split.proxy());
             let spec = self.publisher(publisher).filter(|_| booking.pair.1 == publisher);
             let converts = |spec: &PublisherSpec| spec.form_of(booking.request.form).converts();
-            place == Some(&self.me) && spec.is_some_and(|spec| converts(spec))
+            place == Some(&self.me) && spec.is_some_and(converts)
         };
         let keys: Vec<Key> =
             self.admission.bookings().filter(scaled).map(|it| it.name.key).collect();
