@@ -49,4 +49,5 @@ mod thin_link;
 mod timed;
 mod trust;
 mod video;
+mod world_faults;
 mod worlds;
