@@ -953,7 +953,8 @@ class ServiceRefused:
 
 @final
 class EndsTooSlow:
-    """The ends need the whole delay of a contract for one owner, whose updates are best effort."""
+    """The ends need so much of the delay of a contract that the links to an owner cannot keep the rest. A
+    granted contract stays in force, but its updates may be later; without one they are best effort."""
 
     @property
     def owner(self) -> str:
@@ -963,7 +964,7 @@ class EndsTooSlow:
         """The time that is debited for the modules at both ends."""
     @property
     def delay_s(self) -> float:
-        """The least delay that leaves time for the links."""
+        """The least delay that leaves enough time for the links."""
 
 @final
 class World:

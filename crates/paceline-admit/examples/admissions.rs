@@ -1,5 +1,5 @@
-//! Measures the cost of one admission test with 10,000 admitted streams: `cargo run --release -p
-//! paceline-admit --example admissions`.
+//! Measures the cost of one admission test with 10,000 admitted streams, and of the exact tests of a full link: `cargo
+//! run --release -p paceline-admit --example admissions`.
 
 use paceline_admit::{
     Admission, AdmissionResult, AdmissionTest, Holder, LinkParameters, StreamDemand, Trunk,
@@ -67,6 +67,46 @@ fn measure(
     Some(())
 }
 
+/// Measures tests, and refusals with their offers, on a link that has refused `kinds` different streams in a row.
+///
+/// With `curves`, only the curves above the samples are tested.
+fn measure_full(name: &str, rule: AdmissionTest, kinds: u64, curves: bool) -> Option<()> {
+    // About as many streams fit as there are kinds.
+    let capacity = Capacity::from_bits_per_s(kinds * 70_000).ok()?;
+    let mut link = Admission::new(LinkParameters::new(capacity, rule, 1_200));
+    let mut refused = Vec::new();
+    for number in 0..8 * kinds {
+        let demand = demand(number, 8 * kinds, true)?;
+        let alone = demand.source().without_samples();
+        let demand = if curves { demand.with_source(alone) } else { demand };
+        match link.hold(Trunk(number.into()), holder(number), &demand) {
+            AdmissionResult::Granted(_) => refused.clear(),
+            AdmissionResult::Refused(_) => refused.push((number, demand)),
+        }
+        if refused.len() >= 50 {
+            break;
+        }
+    }
+    let held = link.ledger().held.streams;
+    let micros = |offers: bool| {
+        let time = |(number, demand): &(u64, StreamDemand)| {
+            let (trunk, holder, begun) = (Trunk((*number).into()), holder(*number), clock());
+            if offers {
+                black_box(link.ask(trunk, holder, demand));
+            } else {
+                black_box(link.fits(trunk, holder, demand));
+            }
+            begun.elapsed().as_micros()
+        };
+        let mut times: Vec<u128> = refused.iter().map(time).collect();
+        times.sort_unstable();
+        let at = |place: usize| times.get(place).copied().unwrap_or_default();
+        format!("{} | {}", at(times.len() / 2), at(times.len().saturating_sub(1)))
+    };
+    println!("| {name} | {held} | {} | {} | {} |", refused.len(), micros(false), micros(true));
+    Some(())
+}
+
 fn main() {
     let mut numbers = std::env::args().skip(1).map_while(|text| text.parse::<u64>().ok());
     let counts = (numbers.next().unwrap_or(STREAMS), numbers.next().unwrap_or(ROUNDS));
@@ -85,6 +125,24 @@ fn main() {
         ];
         for (name, rule, jitter) in rules {
             if measure(counts, name, rule, kinds, jitter).is_none() {
+                println!("{name}: an invalid demand in this example");
+            }
+        }
+    }
+    println!(
+        "\n| test of a full link | streams held | refused | test: p50 µs | maximum | with offers: p50 µs | maximum |\n\
+         | --- | --- | --- | --- | --- | --- | --- |"
+    );
+    for kinds in [100, 1_000] {
+        let vds = AdmissionTest::Vds { coincide: false };
+        let full = [
+            ("EDF, curves alone", AdmissionTest::Edf, true),
+            ("EDF", AdmissionTest::Edf, false),
+            ("VDS, curves alone", vds, true),
+            ("VDS", vds, false),
+        ];
+        for (name, rule, curves) in full {
+            if measure_full(name, rule, kinds, curves).is_none() {
                 println!("{name}: an invalid demand in this example");
             }
         }

@@ -93,7 +93,8 @@ impl LatencyRate {
         if traffic.rate() > self.rate {
             return None;
         }
-        let widened = traffic.delayed(self.latency);
+        // The steps of the output are not those of the input, later by the latency.
+        let widened = traffic.delayed(self.latency).with_staircase(None);
         let Some(waiting) = self.grows_until_the_bend(traffic) else { return Some(widened) };
         let Dual { burst, rate, .. } = widened.dual();
         let peak_burst = narrow(waiting.div_ceil(NANOBITS)).min(burst);

@@ -5,6 +5,8 @@
 //! exact integer sums, so removing a stream restores the previous sum.
 
 use crate::demand::StreamDemand;
+use crate::due::{Due, Dues, Excess};
+use crate::ledger::less;
 use crate::owed::Owed;
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::Curve;
@@ -92,8 +94,8 @@ impl Lines {
 pub(crate) struct Piece {
     corners: [Corner; 5],
     used: usize,
-    /// A time and a packet length: a packet of this stream blocks all deadlines before this time.
-    blocks: Option<(u64, u64)>,
+    /// The exact demand, with the packet length and the time until which a packet of this stream blocks.
+    due: Option<Due>,
 }
 
 impl Piece {
@@ -104,13 +106,23 @@ impl Piece {
         }
     }
 
+    fn blocks(&self) -> Option<(u64, u64)> {
+        self.due.map(|due| (due.blocks, due.packet))
+    }
+
     fn corners(&self) -> &[Corner] {
         self.corners.get(..self.used).unwrap_or_default()
     }
 
     /// Returns the demand curve of a stream with this deadline: the bytes due by each instant after
     /// a simultaneous start. `owed` limits it if given.
-    pub(crate) fn due(demand: &StreamDemand, deadline: u64, owed: Option<Owed>) -> Self {
+    /// `re_spaced` is as for [`StreamDemand::staircase`].
+    pub(crate) fn due(
+        demand: &StreamDemand,
+        deadline: u64,
+        owed: Option<Owed>,
+        re_spaced: bool,
+    ) -> Self {
         let traffic = demand.traffic();
         let at = i128::from(deadline);
         // The line through (deadline, first) with this slope, extended to time 0.
@@ -118,7 +130,10 @@ impl Piece {
         // A sample that may miss its deadline can have an arbitrarily late virtual deadline, and
         // blocks until then.
         let blocks = if owed.is_some() { u64::MAX } else { deadline };
-        let mut piece = Self { blocks: Some((blocks, traffic.packet())), ..Self::default() };
+        let times = (deadline, blocks, traffic.packet());
+        let loss = owed.map(|owed| (demand.loss(), owed));
+        let due = Due::new(times, traffic.dual(), demand.staircase(re_spaced), loss);
+        let mut piece = Self { due: Some(due), ..Self::default() };
         let lines = Lines::of(traffic, owed);
         let mut before: Option<Line> = None;
         for line in lines.iter() {
@@ -158,16 +173,6 @@ const fn signed(wide: u128) -> i128 {
     if wide > i128::MAX as u128 { i128::MAX } else { wide as i128 }
 }
 
-/// An instant at which the sum exceeds the capacity.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Excess {
-    pub(crate) at: u64,
-    /// In bytes, rounded up.
-    pub(crate) needed: u64,
-    /// In bytes, rounded down.
-    pub(crate) available: u64,
-}
-
 /// The sum over all streams of a link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Corners {
@@ -179,6 +184,7 @@ pub(crate) struct Corners {
     /// The number of packets with a blocking time and a length, by both.
     blocks: BTreeMap<(u64, u64), u32>,
     lengths: BTreeMap<u64, u32>,
+    dues: Dues,
 }
 
 impl Corners {
@@ -186,7 +192,10 @@ impl Corners {
         for corner in piece.corners() {
             self.change(corner, 1);
         }
-        if let Some((before, packet)) = piece.blocks {
+        if let Some(due) = &piece.due {
+            self.dues.add(due);
+        }
+        if let Some((before, packet)) = piece.blocks() {
             *self.blocks.entry((before, packet)).or_default() += 1;
             *self.lengths.entry(packet).or_default() += 1;
         }
@@ -196,7 +205,10 @@ impl Corners {
         for corner in piece.corners() {
             self.change(corner, -1);
         }
-        if let Some((before, packet)) = piece.blocks {
+        if let Some(due) = &piece.due {
+            self.dues.take(due);
+        }
+        if let Some((before, packet)) = piece.blocks() {
             less(&mut self.blocks, &(before, packet));
             less(&mut self.lengths, &packet);
         }
@@ -247,7 +259,7 @@ impl Corners {
         }
         more.sort_unstable_by_key(|corner| corner.at);
         let longest = self.lengths.last_key_value().map_or(0, |(length, _)| *length);
-        let packet = plus.blocks.map_or(0, |(_, packet)| packet);
+        let packet = plus.blocks().map_or(0, |(_, packet)| packet);
         let walks = longest.max(packet) > other;
         let stop =
             if minus.is_some() || packet > other { None } else { more.first().map(|c| c.at) };
@@ -266,21 +278,52 @@ impl Corners {
                 scan.pass(corner);
             }
             while walks && let Some((key, count)) = blocks.next_if(|(key, _)| key.0 >= at) {
-                let gone = minus.is_some_and(|minus| minus.blocks == Some(*key)) && *count == 1;
+                let gone = minus.is_some_and(|minus| minus.blocks() == Some(*key)) && *count == 1;
                 scan.blocking = if gone { scan.blocking } else { scan.blocking.max(key.1) };
             }
-            if let Some((before, packet)) = plus.blocks
+            if let Some((before, packet)) = plus.blocks()
                 && before >= at
             {
                 scan.blocking = scan.blocking.max(packet);
             }
         }
-        scan.first.map_or(Ok(()), Err)
+        let Some(excess) = scan.first else { return Ok(()) };
+        let exact = plus.due.and_then(|due| {
+            let from = self.carried_from((rate, other), minus, plus)?;
+            let minus = minus.and_then(|it| it.due.as_ref());
+            self.dues.check((rate, other), minus, &due, (excess.at, from))
+        });
+        exact.unwrap_or(Err(excess))
+    }
+
+    /// Returns an instant from which the sum, without `minus` and with `plus`, is below the link; `None` if there is
+    /// none.
+    fn carried_from(
+        &self,
+        (rate, other): (u64, u64),
+        minus: Option<&Piece>,
+        plus: &Piece,
+    ) -> Option<u64> {
+        let sum = |piece: &Piece| {
+            let corners = piece.corners().iter();
+            corners.fold((0, 0), |(level, slope), it| (level + it.level, slope + it.slope))
+        };
+        let (added, taken) = (sum(plus), minus.map_or((0, 0), sum));
+        let (level, slope) = (self.level + added.0 - taken.0, self.slope + added.1 - taken.1);
+        let left = i128::from(rate) - slope;
+        let lengths = self.lengths.last_key_value().map(|(length, _)| *length);
+        let packets = [Some(other), lengths, plus.blocks().map(|(_, packet)| packet)];
+        let longest = packets.into_iter().flatten().max().unwrap_or(0);
+        let waits = level + signed(nanobits(longest));
+        let after = if left > 0 { waits.max(0) / left + 1 } else { return None };
+        let corners = [self.corners.last(), plus.corners().last()];
+        let last = corners.into_iter().flatten().map(|corner| corner.at).max().unwrap_or(0);
+        Some(narrow(after.unsigned_abs()).max(last))
     }
 
     /// Returns true if no stream is included.
     pub(crate) fn is_zero(&self) -> bool {
-        self.corners.is_empty() && self.blocks.is_empty() && self.level == 0 && self.slope == 0
+        self.corners.is_empty() && self.dues.is_zero() && self.level == 0 && self.slope == 0
     }
 }
 
@@ -325,15 +368,6 @@ fn latest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Decrements the count of `key` and removes it at 0.
-pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
-    let Some(count) = counts.get_mut(key) else { return };
-    *count -= 1;
-    if *count == 0 {
-        counts.remove(key);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,7 +394,7 @@ mod tests {
             let demand = demand.with_loss(LossTolerance::new(x.min(y), y).unwrap());
             for owed in [None, Owed::of(&demand)] {
                 let mut sum = Corners::default();
-                sum.add(&Piece::due(&demand, deadline, owed));
+                sum.add(&Piece::due(&demand, deadline, owed, false));
                 for at in deadline..deadline + 600 {
                     let (mut level, mut slope) = (0, 0);
                     for corner in sum.corners.iter().filter(|corner| corner.at <= at) {
@@ -372,7 +406,7 @@ mod tests {
                     let least = traffic.nanobits_in(time).min(owed.map_or(u128::MAX, line));
                     prop_assert_eq!((level + slope * i128::from(at)).unsigned_abs(), least);
                 }
-                sum.take(&Piece::due(&demand, deadline, owed));
+                sum.take(&Piece::due(&demand, deadline, owed, false));
                 prop_assert!(sum.is_zero());
             }
         }

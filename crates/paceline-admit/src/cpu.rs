@@ -157,7 +157,7 @@ const PARTS: u128 = 1_000_000;
 const PICOS: u128 = 1_000;
 
 /// The cost of samples: a constant part and a part per byte.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CpuCost {
     /// Nanoseconds of one processor per sample.
     pub sample_nanos: u64,

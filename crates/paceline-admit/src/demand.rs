@@ -1,6 +1,7 @@
 //! The demand of a stream on one link.
 
 use crate::error::DemandError;
+use crate::staircase::Staircase;
 use crate::traffic::Traffic;
 use paceline_sched::{Contract, Duration, LossTolerance};
 
@@ -11,6 +12,8 @@ pub struct StreamDemand {
     bunched: Duration,
     /// The longest time from the source to this link, for the buffer.
     before: Duration,
+    /// Earlier hops may have bunched the samples.
+    forwarded: bool,
     /// The arriving traffic: A*(t + bunched) of the source.
     traffic: Traffic,
     deadline: Duration,
@@ -38,7 +41,8 @@ impl StreamDemand {
         }
         let (source, bunched, before) = (traffic, Duration::ZERO, Duration::ZERO);
         let loss = LossTolerance::NONE;
-        Ok(Self { source, bunched, before, traffic, deadline, loss, level: None, work: 0 })
+        let (forwarded, level, work) = (false, None, 0);
+        Ok(Self { source, bunched, before, forwarded, traffic, deadline, loss, level, work })
     }
 
     /// Creates the demand of a contract, for samples of at most `bytes` in packets of at most
@@ -104,6 +108,7 @@ impl StreamDemand {
     /// sample that may be missed can wait for the whole bound.
     #[must_use]
     pub fn after_hops(mut self, spent: Duration, within: Duration) -> Self {
+        self.forwarded = !spent.is_zero();
         let lossless = self.loss.x() == 0;
         let spent = if lossless { spent } else { within.saturating_sub(self.deadline) };
         self.before = spent.mul_div(8, 7);
@@ -149,6 +154,13 @@ impl StreamDemand {
         &self.traffic
     }
 
+    /// Returns the samples that arrive at this link, if the source's traffic is that of a contract. `re_spaced` is true
+    /// if the link's discipline re-spaces samples that earlier hops have bunched.
+    pub(crate) fn staircase(&self, re_spaced: bool) -> Option<Staircase> {
+        let staircase = self.traffic.staircase()?;
+        Some(if re_spaced && self.forwarded { staircase.spaced_again() } else { staircase })
+    }
+
     /// Returns the deadline, from arrival at the link to the end of transmission.
     #[must_use]
     pub const fn deadline(&self) -> Duration {
@@ -189,6 +201,7 @@ impl StreamDemand {
             level,
             work: self.work.max(other.work),
             before: self.stay().max(other.stay()).saturating_sub(deadline),
+            forwarded: self.forwarded || other.forwarded,
             ..*self
         }
         .with_bunched(self.bunched.max(other.bunched))

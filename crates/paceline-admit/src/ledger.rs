@@ -1,6 +1,7 @@
 //! Exact integer sums of the reservations on a link.
 
 use crate::demand::StreamDemand;
+use std::collections::BTreeMap;
 
 /// The resources of one stream on a link, or of several together.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -82,5 +83,14 @@ impl Ledger {
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// Decrements the count of `key` and removes it at 0.
+pub(crate) fn less<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
+    let Some(count) = counts.get_mut(key) else { return };
+    *count -= 1;
+    if *count == 0 {
+        counts.remove(key);
     }
 }

@@ -1,8 +1,8 @@
 //! Sums per level of non-preemptive static priority. FIFO is the case of a single level.
 
 use crate::bounds::{LatencyRate, Sum, static_priority};
-use crate::corners::less;
 use crate::demand::StreamDemand;
+use crate::ledger::less;
 use crate::traffic::nanobits;
 use paceline_sched::Duration;
 use std::collections::BTreeMap;

@@ -19,12 +19,14 @@ pub mod bounds;
 mod corners;
 pub mod cpu;
 pub mod demand;
+mod due;
 pub mod error;
 pub mod ledger;
 mod levels;
 pub mod link;
 mod owed;
 pub mod reserve;
+mod staircase;
 pub mod traffic;
 pub mod verdict;
 

@@ -486,7 +486,8 @@ impl Admission {
             | AdmissionTest::Unguaranteed
             | AdmissionTest::Delivery
             | AdmissionTest::SigmaRho { .. } => {
-                (left > 0).then(|| Piece::due(demand, left, self.owed(demand)))
+                let re_spaced = self.spec.rule.regulates();
+                (left > 0).then(|| Piece::due(demand, left, self.owed(demand), re_spaced))
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::demand::StreamDemand;
 use crate::traffic::narrow;
 
 /// `burst` bytes at once and `rate` bits per second after that, both rounded up.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Owed {
     pub(crate) burst: u64,
     pub(crate) rate: u64,

@@ -266,14 +266,14 @@ impl Reservations {
     /// [`LinkParameters::host_buffer`]: crate::LinkParameters::host_buffer
     #[must_use]
     pub fn host_buffer_held(&self) -> u64 {
-        legs::host_buffer_held(&self.links)
+        legs::HostUse::of(self.links.values()).host_buffer
     }
 
     /// Returns the processor time reserved by all links, tentative or installed, in nanoseconds per
     /// second.
     #[must_use]
     pub fn processor_held(&self) -> u64 {
-        legs::processor_held(&self.links)
+        legs::HostUse::of(self.links.values()).processor
     }
 
     /// Returns a link with its reservations.
@@ -325,7 +325,7 @@ impl Reservations {
             return;
         }
         match message {
-            ReserveMessage::Admit(admit) => self.handle_admit(from, admit, here),
+            ReserveMessage::Admit(admit) => self.handle_admit(from, *admit, here),
             ReserveMessage::Accept(accept) => self.handle_accept(from, accept),
             ReserveMessage::Deny(deny) => self.handle_deny(from, deny),
             ReserveMessage::Close(name) => self.handle_close(from, name),

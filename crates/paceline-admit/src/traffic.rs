@@ -1,6 +1,7 @@
 //! Traffic specifications: arrival curves of two linear pieces, from which all bounds are computed.
 
 use crate::error::DemandError;
+use crate::staircase::Staircase;
 use core::fmt;
 use paceline_sched::Duration;
 use paceline_sched::curve::RATE_MAX;
@@ -23,6 +24,9 @@ pub(crate) fn narrow(wide: u128) -> u64 {
 /// The arrival curve min(M + p t, b + r t) in any closed interval of length t, with a maximum
 /// packet length. This is RFC 2212's TSpec, enforced by a dual token bucket at the source.
 ///
+/// Traffic of a contract ([`Traffic::periodic`]) also has at most one sample per period: the exact staircase below
+/// the curve, which links enforce by the contract's period. Tests by deadlines use the lower of both.
+///
 /// Rates are whole bits per second, rounded up when computed: a stream is charged at most 1 bit/s
 /// too much.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -32,6 +36,8 @@ pub struct Traffic {
     packets_per_s: u64,
     /// The sustained piece bounds several samples together, not each by its period.
     varies: bool,
+    /// The samples of a contract.
+    staircase: Option<Staircase>,
 }
 
 impl Traffic {
@@ -70,7 +76,7 @@ impl Traffic {
         if packets_per_s < least {
             return Err(DemandError::TooFewPackets { packets_per_s, least });
         }
-        Ok(Self { dual, packet, packets_per_s, varies: false })
+        Ok(Self { dual, packet, packets_per_s, varies: false, staircase: None })
     }
 
     /// Marks traffic of samples that vary in size: the peak piece is one of the longest samples in each period, and
@@ -154,7 +160,45 @@ impl Traffic {
         let packet = packet.min(bytes);
         let pieces = u128::from(bytes.div_ceil(packet.max(1)));
         let packets = narrow((pieces * NANOS_PER_S).div_ceil(every));
-        Self::new(dual, packet, packets)
+        let staircase = Staircase { bytes, period, early: jitter, clock: period };
+        Ok(Self { staircase: Some(staircase), ..Self::new(dual, packet, packets)? })
+    }
+
+    /// Sets the period with which the disciplines of links re-space samples and compute virtual deadlines, if it is
+    /// shorter than the source's. It has no effect if the traffic is not that of a contract.
+    #[must_use]
+    pub fn with_clock(mut self, period: Duration) -> Self {
+        if let Some(staircase) = &mut self.staircase {
+            staircase.clock = period.min(staircase.period);
+        }
+        self
+    }
+
+    /// Returns the traffic with the curve alone, for samples that are delayed by different times before the first link.
+    #[must_use]
+    pub const fn without_samples(mut self) -> Self {
+        self.staircase = None;
+        self
+    }
+
+    /// Returns the traffic with another curve below that of the samples, of `packets_per_s` packets per second.
+    ///
+    /// # Errors
+    /// As [`Traffic::new`].
+    pub fn with_long_term(&self, dual: Dual, packets_per_s: u64) -> Result<Self, DemandError> {
+        let traffic = Self::new(dual, self.packet, packets_per_s)?;
+        Ok(Self { staircase: self.staircase, ..traffic })
+    }
+
+    /// Limits the traffic to these samples. The caller must ensure valid values.
+    pub(crate) const fn with_staircase(mut self, staircase: Option<Staircase>) -> Self {
+        self.staircase = staircase;
+        self
+    }
+
+    /// Returns the samples of a contract.
+    pub(crate) const fn staircase(&self) -> Option<Staircase> {
+        self.staircase
     }
 
     /// Returns the traffic of the longest sample in each period, if the samples vary in size.
@@ -166,7 +210,7 @@ impl Traffic {
         let dual = Dual { peak_burst, peak_rate, burst: peak_burst, rate: peak_rate };
         let packets = peak_rate.div_ceil(self.packet.max(1).saturating_mul(8));
         let packets_per_s = self.packets_per_s.max(packets);
-        Self { dual, packet: self.packet, packets_per_s, varies: false }
+        Self { dual, packets_per_s, varies: false, ..*self }
     }
 
     /// Returns p, M, r and b in bytes and bits per second, which a policer enforces.
@@ -236,7 +280,7 @@ impl Traffic {
         } else {
             Dual { peak_burst: peaked, peak_rate, burst, rate }
         };
-        Self { dual, ..*self }
+        Self { dual, staircase: self.staircase.map(|it| it.delayed(delay)), ..*self }
     }
 
     /// Replaces the dual bucket. The caller must ensure valid values.
@@ -260,6 +304,7 @@ impl Traffic {
             packet: self.packet.max(other.packet),
             packets_per_s: self.packets_per_s.max(other.packets_per_s),
             varies: self.varies || other.varies,
+            staircase: self.staircase.zip(other.staircase).map(|(one, other)| one.join(&other)),
         }
     }
 
@@ -275,11 +320,13 @@ impl Traffic {
             rate: rate(a.rate, b.rate),
         };
         let packets = self.packets_per_s.saturating_add(other.packets_per_s);
+        let both = self.staircase.zip(other.staircase);
         Self {
             dual,
             packet: self.packet.max(other.packet),
             packets_per_s: packets.min(Self::PACKETS_MAX),
             varies: self.varies || other.varies,
+            staircase: both.map(|(one, other)| one.plus(&other, Self::BURST_MAX)),
         }
     }
 
@@ -289,7 +336,8 @@ impl Traffic {
         let scale = |rate: u64| scaled(rate, part, whole);
         let Dual { peak_burst, peak_rate, burst, rate } = self.dual;
         let dual = Dual { peak_burst, peak_rate: scale(peak_rate), burst, rate: scale(rate) };
-        Self { dual, packets_per_s: scale(self.packets_per_s), ..*self }
+        let staircase = self.staircase.map(|it| it.slower(part, whole));
+        Self { dual, packets_per_s: scale(self.packets_per_s), staircase, ..*self }
     }
 
     /// Returns the traffic with rates, bursts and packets scaled by `part`/`whole`.
@@ -303,7 +351,8 @@ impl Traffic {
             rate: scale(rate),
         };
         // A sample of one packet remains one packet, so the packet rate does not decrease.
-        Self { dual, packet: self.packet.min(dual.peak_burst), ..*self }
+        let staircase = self.staircase.map(|it| Staircase { bytes: scale(it.bytes), ..it });
+        Self { dual, packet: self.packet.min(dual.peak_burst), staircase, ..*self }
     }
 }
 

@@ -4,7 +4,7 @@
 use paceline_admit::{
     Admission, AdmissionResult, AdmissionTest, Holder, LinkParameters, StreamDemand, Traffic, Trunk,
 };
-use paceline_sched::discipline::{ServiceClass, Terms};
+use paceline_sched::discipline::{ServiceClass, StreamIndex, Terms};
 use paceline_sched::hfsc::Curves;
 use paceline_sched::police::{Conformance as Policed, Constraint, Dual, PolicedUnit, Policer};
 use paceline_sched::timeline::{Ahead, Arrivals, LinkTiming, Outcome, Setup, Spec, Step, Timeline};
@@ -241,47 +241,51 @@ fn promised(random: &mut Random, policy: Policy) -> Vec<(Contract, u64)> {
     kept
 }
 
-/// Each sample arrives as early as permitted, from `start` on.
-fn early(contract: &Contract, (start, end): (Duration, Instant)) -> Arrivals {
+/// Each sample arrives as early as permitted.
+fn early(contract: &Contract, end: Instant) -> Arrivals {
     let (period, jitter) = (contract.period, contract.jitter);
     let at = |n| {
         let turn = period.mul_div(n, 1);
-        Instant::from_nanos(1) + start + turn.saturating_sub(jitter.min(turn))
+        Instant::from_nanos(1) + turn.saturating_sub(jitter.min(turn))
     };
     Arrivals::At((0..).map(at).take_while(|at| *at < end).collect())
 }
 
 /// Returns a link with these contracts and long packets of other traffic. All streams start together.
 fn shared(policy: Policy, contracts: &[(Contract, u64)], end: Instant) -> Timeline {
-    apart(policy, contracts, &vec![Duration::ZERO; contracts.len()], end)
-}
-
-/// As [`shared`], with streams that start after the times `starts`.
-fn apart(
-    policy: Policy,
-    contracts: &[(Contract, u64)],
-    starts: &[Duration],
-    end: Instant,
-) -> Timeline {
-    let stream = |((contract, bytes), start): (&(Contract, u64), &Duration)| {
+    let stream = |(contract, bytes): &(Contract, u64)| {
         let size = u32::try_from(*bytes).expect("small");
-        let arrivals = early(contract, (*start, end));
-        spec(Terms::new(ServiceClass::Contracted(*contract)), vec![size], arrivals)
+        let class = ServiceClass::Contracted(*contract);
+        spec(Terms::new(class), vec![size], early(contract, end))
     };
-    let mut streams: Vec<Spec> = contracts.iter().zip(starts).map(stream).collect();
+    let mut streams: Vec<Spec> = contracts.iter().map(stream).collect();
     streams.push(spec(Terms::new(ServiceClass::BestEffort), vec![LONGEST], Arrivals::Backlogged));
     let link = LinkTiming::Capacity(capacity());
     Timeline::new(Setup { policy, ahead: Ahead::Shares, link, segment: LONGEST, end }, streams)
 }
 
-/// Returns true if every contract is kept with the greediest arrivals: all start together and send as early as
-/// permitted.
-fn is_kept(policy: Policy, contracts: &[(Contract, u64)], end: Instant) -> bool {
-    are_kept(shared(policy, contracts, end), contracts)
+/// The state of the windows when the streams start.
+#[derive(Clone, Copy)]
+enum Begun {
+    /// They begin.
+    Fresh,
+    /// They have missed as many samples as they tolerate: the greediest state that a pause can leave.
+    Used,
 }
 
-fn are_kept(timeline: Timeline, contracts: &[(Contract, u64)]) -> bool {
-    let mut windows = vec![(0, 0); contracts.len()];
+/// Returns true if every contract is kept with the greediest arrivals: all start together and send as early as
+/// permitted.
+fn is_kept(policy: Policy, contracts: &[(Contract, u64)], begun: Begun, end: Instant) -> bool {
+    let mut timeline = shared(policy, contracts, end);
+    let mut windows: Vec<(u32, u32)> = Vec::new();
+    for (stream, (contract, _)) in (0..).map(StreamIndex).zip(contracts) {
+        let missed = match begun {
+            Begun::Fresh => 0,
+            Begun::Used => contract.loss.x(),
+        };
+        timeline.handle_skipped(stream, missed);
+        windows.push((missed, missed));
+    }
     for step in timeline {
         let Step::Decided(decision) = step else { continue };
         let place = decision.stream.0 as usize;
@@ -357,74 +361,16 @@ fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
     }
 }
 
-/// How many refused contracts the link could have kept with the greediest arrivals.
-///
-/// The number is printed and not limited. Two causes are known: a staircase of samples is below its curve, and under
-/// VDS the windows of all streams may begin together in another way than here.
+/// How many refused contracts the link could have kept with the greediest arrivals: at most a tenth. The figures are in
+/// docs/internals/admission-tests.md.
 #[test]
-fn refusals_are_compared_with_an_exact_simulation() {
+fn few_refused_contracts_fit_by_an_exact_simulation() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::Edf] {
         let rule = AdmissionTest::of(policy).expect("a test of its own");
-        let (mut refused, mut fitted) = (0_u32, 0);
+        let (mut refused, mut fresh, mut used) = (0_u32, 0_u32, 0_u32);
         for seed in 0..seeds(60) {
             let mut link = Admission::new(LinkParameters::new(capacity(), rule, LONGEST.into()));
             let mut kept = Vec::new();
-            for (number, one) in (0..).zip(contracts(&mut Random(seed * 3 + 2))) {
-                let demand = StreamDemand::of_contract(&one.0, one.1, LONGEST.into());
-                let demand = demand.expect("a demand");
-                kept.push(one);
-                if !matches!(
-                    link.hold(Trunk(number), holder(0), &demand),
-                    AdmissionResult::Granted(_)
-                ) {
-                    refused += 1;
-                    fitted += u32::from(is_kept(policy, &kept, Instant::from_millis(4_000)));
-                    kept.pop();
-                }
-            }
-            assert!(is_kept(policy, &kept, END), "{policy} {seed}: an admitted set");
-        }
-        println!("{policy}: {fitted} of {refused} refused contracts would have fitted");
-        assert!(refused > 100 && fitted < refused, "{policy}: {fitted} of {refused}");
-    }
-}
-
-/// Returns true if, at every instant up to `end`, the link carries the samples that are due by then of streams that start
-/// together and send as early as permitted, and one longest packet. Under EDF that is exact: each sample counts when it
-/// is due, and not along a curve above all samples.
-fn fits_by_staircase(contracts: &[(Contract, u64)], end: Duration) -> bool {
-    let due = |(contract, bytes): &(Contract, u64), at: u64| {
-        let (period, jitter) = (contract.period.as_nanos(), contract.jitter.as_nanos());
-        let since = at.checked_sub(contract.deadline.as_nanos());
-        since.map_or(0, |since| bytes * ((since + jitter) / period + 1))
-    };
-    let steps = contracts.iter().flat_map(|(contract, _)| {
-        let (period, jitter) = (contract.period.as_nanos(), contract.jitter.as_nanos());
-        let step = move |n: u64| (n * period).saturating_sub(jitter.min(n * period));
-        let deadline = contract.deadline.as_nanos();
-        (0..).map(move |n| deadline + step(n)).take_while(move |at| *at <= end.as_nanos())
-    });
-    // A byte takes one microsecond.
-    let fits = |at: u64| {
-        let all: u64 = contracts.iter().map(|it| due(it, at)).sum();
-        (all + u64::from(LONGEST)) * 1_000 <= at
-    };
-    steps.into_iter().all(fits)
-}
-
-/// Why contracts are refused that the link keeps in the simulation above. The figures are in
-/// docs/internals/admission-tests.md.
-#[test]
-#[ignore = "takes minutes; the figures are in the documentation"]
-fn refused_contracts_that_would_have_fitted_have_known_causes() {
-    let end = Instant::from_millis(4_000);
-    for policy in [Policy::Vds, Policy::DWCS, Policy::Edf] {
-        let rule = AdmissionTest::of(policy).expect("a test of its own");
-        let (mut refused, mut fitted, mut by_staircase, mut apart_too) =
-            (0_u32, 0_u32, 0_u32, 0_u32);
-        for seed in 0..seeds(60) {
-            let mut link = Admission::new(LinkParameters::new(capacity(), rule, LONGEST.into()));
-            let (mut kept, mut chance) = (Vec::new(), Random(seed));
             for (number, one) in (0..).zip(contracts(&mut Random(seed * 3 + 2))) {
                 let demand = StreamDemand::of_contract(&one.0, one.1, LONGEST.into());
                 let verdict = link.hold(Trunk(number), holder(0), &demand.expect("a demand"));
@@ -432,30 +378,21 @@ fn refused_contracts_that_would_have_fitted_have_known_causes() {
                 if matches!(verdict, AdmissionResult::Granted(_)) {
                     continue;
                 }
+                let end = Instant::from_millis(4_000);
+                let fits = is_kept(policy, &kept, Begun::Fresh, end);
                 refused += 1;
-                if is_kept(policy, &kept, end) {
-                    fitted += 1;
-                    by_staircase += u32::from(fits_by_staircase(&kept, Duration::from_secs(4)));
-                    // Windows that begin at other times.
-                    let keeps = |chance: &mut Random| {
-                        let starts: Vec<Duration> = kept
-                            .iter()
-                            .map(|(contract, _)| {
-                                let periods = chance.within(0, u64::from(contract.loss.y()) * 100);
-                                contract.period.mul_div(periods, 100)
-                            })
-                            .collect();
-                        are_kept(apart(policy, &kept, &starts, end), &kept)
-                    };
-                    apart_too += u32::from((0..20).all(|_| keeps(&mut chance)));
-                }
+                fresh += u32::from(fits);
+                used += u32::from(fits && is_kept(policy, &kept, Begun::Used, end));
                 kept.pop();
+            }
+            for begun in [Begun::Fresh, Begun::Used] {
+                assert!(is_kept(policy, &kept, begun, END), "{policy} {seed}: an admitted set");
             }
         }
         println!(
-            "{policy}: {refused} refused, {fitted} fit if all start together; of these {by_staircase} by an exact \
-             count of samples without loss, and {apart_too} in 20 runs in which windows begin at other times"
+            "{policy}: of {refused} refused contracts {fresh} would have fitted with windows that begin with the \
+             streams, and {used} also with windows that have missed what they tolerate"
         );
-        assert!(refused > 100 && fitted < refused, "{policy}");
+        assert!(refused > 100 && used * 10 <= refused, "{policy}: {used} of {refused}");
     }
 }

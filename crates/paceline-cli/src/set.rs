@@ -5,13 +5,14 @@ use crate::change::{Answer, Line, change};
 use crate::config::NodeArgs;
 use crate::exit::{self, FAILED, REFUSED};
 use crate::show;
-use crate::status::settle;
+use crate::status::{settle, some_names};
 use crate::stop::Stop;
 
 use paceline::contract::{Proxy, Retransmit};
 use paceline::status::SubscriptionView;
 use paceline::{Node, Pattern, SubscriberBuilder};
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -139,11 +140,7 @@ impl SetArgs {
                 found
             };
             return match found.len() {
-                0 => Err(exit::refused(format!(
-                    "no subscription to {}{}; ls lists all subscriptions",
-                    self.pattern,
-                    self.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default()
-                ))),
+                0 => Err(self.nothing(node)),
                 1 => Ok(found),
                 _ if self.all => Ok(found),
                 many => Err(exit::usage(format!(
@@ -153,6 +150,19 @@ impl SetArgs {
                 ))),
             };
         }
+    }
+
+    /// Returns the error without a matching subscription, with those that exist.
+    fn nothing(&self, node: &Node) -> anyhow::Error {
+        let at = self.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+        let there = node.subscriptions().into_iter();
+        let there: BTreeSet<String> =
+            there.map(|it| format!("{} at {}", it.pattern, it.node)).collect();
+        let there = match there.is_empty() {
+            true => "there are no subscriptions".to_owned(),
+            false => format!("subscriptions: {}", some_names(&there)),
+        };
+        exit::refused(format!("no subscription to {}{at}; {there}", self.pattern))
     }
 
     /// Prefers subscriptions of applications: returns those that only feed pull buffers if there are no

@@ -52,6 +52,15 @@ fn moved_command(error: &clap::Error) -> Option<String> {
     Some(format!("'{name}' is a command of the second binary: paceline-lab {name}"))
 }
 
+/// Returns the option and its whole value, such as `--within -5ms`, of which clap reads `flag` as an option.
+fn negative(flag: &str, words: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let pairs = words.iter().zip(words.iter().skip(1));
+    let mut found =
+        pairs.filter(|(option, value)| option.starts_with("--") && value.starts_with(flag));
+    found.next().map(|(option, value)| format!("{option} {value}"))
+}
+
 /// Returns the spelling to use for the unknown flag in `error`, if the subcommand in `words` has it.
 fn old_flag(error: &clap::Error, command: &clap::Command, words: &[OsString]) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
@@ -60,7 +69,8 @@ fn old_flag(error: &clap::Error, command: &clap::Command, words: &[OsString]) ->
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let flag = flag.split('=').next().unwrap_or_default();
     if flag.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
-        return Some(format!("'{flag}': a value must not be negative; leave out the minus sign"));
+        let shown = negative(flag, words).unwrap_or_else(|| flag.to_owned());
+        return Some(format!("'{shown}': a value must not be negative; leave out the minus sign"));
     }
     let mut command = command;
     for word in words {

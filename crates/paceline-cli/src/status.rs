@@ -20,7 +20,7 @@ pub(crate) use neighbour::Neighbour;
 #[cfg(test)]
 pub(crate) use reservation::Processor;
 pub(crate) use reservation::{QueueBuffer, Reservation, ReservedHop};
-pub(crate) use tags::{describe as describe_tags, published as published_tags};
+pub(crate) use tags::{describe as describe_tags, published as published_tags, some as some_names};
 #[cfg(test)]
 pub(crate) use timed::NodeClock;
 pub(crate) use timed::Timed;

@@ -193,7 +193,8 @@ pub struct HeaderSizes {
 pub struct ContractTraffic {
     /// Bytes per second.
     pub bytes_per_s: u64,
-    /// The bytes of one update of each object.
+    /// The bytes that exceed [`Self::bytes_per_s`]: those of one update of each object, less the part that the rate
+    /// carries while they leave.
     pub burst: u64,
     /// The largest fragment, in bytes.
     pub largest: u64,
@@ -224,17 +225,25 @@ impl ContractTraffic {
         let state = carried.saturating_add(groups * headers.group);
         let whole = state.saturating_add(headers.update);
         let objects = (objects as u64).max(1);
-        // The fragments of one update of each object, and their bytes.
-        let (fragments, bytes) = if whole <= room {
+        // The fragments of one update of each object, their bytes, and those of the longest message.
+        let (fragments, bytes, first) = if whole <= room {
             let fragments = objects.div_ceil(room / whole);
-            (fragments, objects.saturating_mul(whole))
+            let bytes = objects.saturating_mul(whole);
+            (fragments, bytes, (1, bytes.min(room)))
         } else {
             let parts = parts(state, groups, room.saturating_sub(headers.update));
             let each = state.saturating_add(parts * headers.update);
-            (objects.saturating_mul(parts), objects.saturating_mul(each))
+            (objects.saturating_mul(parts), objects.saturating_mul(each), (parts, each))
         };
         let spacing = each.spread().mul_div(1, fragments).max(Duration::from_nanos(1));
-        let burst = bytes.saturating_add(fragments.saturating_mul(headers.message));
+        let (first_fragments, first) = first;
+        // The updates of a burst leave over this time, in which the sustained rate counts already. Without headers, at
+        // most `first` bytes leave at once, `room` more in each spacing, and `bytes` in each gap.
+        let lasts = spacing.mul_div(bytes - first, room);
+        let counted = u128::from(bytes) * u128::from(lasts.as_nanos());
+        let counted = counted / u128::from(each.gap().as_nanos().max(1));
+        let burst = bytes.saturating_sub(u64::try_from(counted).unwrap_or(u64::MAX)).max(first);
+        let burst = burst.saturating_add(first_fragments.saturating_mul(headers.message));
         let updates = per_second(bytes, each.gap());
         let whole_fragments = per_second(headers.message, spacing);
         Self {
@@ -359,7 +368,8 @@ mod tests {
         let contract = ObjectContract::per_second(10, 230, Duration::from_millis(400));
         let traffic = ContractTraffic::new(&contract, 10, &sizes(1_040), &HEADERS);
         // Updates of 250 bytes, four to a fragment, within the gap of 100 ms.
-        assert_eq!(traffic.burst, 2_500 + 3 * 40);
+        // The second half of them leaves in 50 ms, in which the rate counts as many.
+        assert_eq!(traffic.burst, 1_251 + 40);
         assert_eq!(traffic.spacing, Duration::from_nanos(33_333_333));
         assert_eq!(traffic.bytes_per_s, 25_000 + 1_201);
         assert_eq!(traffic.largest, 1_040);

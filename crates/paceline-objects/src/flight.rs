@@ -89,7 +89,7 @@ impl Flight {
     /// A fragment counts as lost if as many later ones were received.
     const REORDER: usize = 3;
     /// A fragment counts as lost after this time, or four round trips if they are longer.
-    const TIMEOUT: Duration = Duration::from_secs(1);
+    pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
     /// How often the time doubles.
     const DOUBLED_MAX: u32 = 6;
     /// The least window, in bytes.

@@ -18,7 +18,7 @@ pub use deciding::FieldSnapshot;
 pub use settings::{ParticipantSettings, SettingsError};
 
 use crate::contract::UpdateSizes;
-use crate::exchange::ExchangeList;
+use crate::exchange::{ExchangeList, PeerTimetable};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestError};
 use crate::owned::OwnedObjects;
@@ -52,6 +52,10 @@ pub struct Participant {
     replicas: Replicas,
     exchanges: ExchangeList,
     peers: BTreeMap<PeerId, Peer>,
+    /// When each of them may be silent for too long: not later than it is.
+    silences: PeerTimetable,
+    /// When fragments to each of them may be overdue: not later than they are.
+    overdue: PeerTimetable,
     /// Participants that are gone.
     remembered: BTreeMap<PeerId, Remembered>,
     interests: BTreeMap<PeerId, Interest>,
@@ -178,6 +182,8 @@ impl Participant {
             exchanges: ExchangeList::new(settings.exchange()),
             settings,
             peers: BTreeMap::new(),
+            silences: PeerTimetable::default(),
+            overdue: PeerTimetable::default(),
             remembered: BTreeMap::new(),
             interests: BTreeMap::new(),
             interest_changes: 0,
@@ -265,6 +271,11 @@ impl Participant {
     #[must_use]
     pub const fn counts(&self) -> PacketCounts {
         self.counts
+    }
+
+    /// Counts packets of participants beyond the greatest number that were dropped before [`Self::receive`].
+    pub const fn count_too_many(&mut self, packets: u64) {
+        self.counts.too_many += packets;
     }
 
     /// Returns the next event.

@@ -1,5 +1,9 @@
 //! The copies of other participants' objects.
 
+mod rivals;
+
+pub(crate) use rivals::outranks;
+
 use crate::ids::{ObjectIndex, PeerId};
 use crate::packet::{Claim, Fate, Fragment, Introduction, UpdateRecord};
 use crate::replica::{Made, Replica};
@@ -324,7 +328,8 @@ impl Replicas {
         table.objects.insert(object, Arc::clone(&path));
         self.moving.remove(&path);
         let known = self.replicas.remove(&path);
-        let outranked = known.clone().filter(|known| known.owner() != owner);
+        // Both remain: one of them is a rival.
+        let outranked = known.as_ref().filter(|known| known.owner() != owner).cloned();
         match known.filter(|known| known.fingerprint() == introduction.schema) {
             Some(mut replica) => {
                 replica.belong(owner, Some(object), introduction.epoch);
@@ -343,33 +348,6 @@ impl Replicas {
         }
         if let Some(outranked) = outranked {
             self.rival(outranked);
-        }
-    }
-
-    /// Takes the introduction of an object whose path belongs to an owner of higher rank.
-    fn introduce_rival(
-        &mut self,
-        owner: PeerId,
-        object: ObjectIndex,
-        introduction: &Introduction,
-        made: Made,
-    ) {
-        let table = self.owners.entry(owner).or_default();
-        if table.objects.len() >= self.limit {
-            self.counts.too_many += 1;
-            return;
-        }
-        let schema = table.schemas.get(&introduction.schema);
-        let rival = Replica::new(owner, object, introduction, schema, made);
-        table.objects.insert(object, Arc::clone(rival.path()));
-        self.rival(rival);
-    }
-
-    /// Keeps the copy of an object whose path belongs to an owner of higher rank, until its own owner ends it.
-    fn rival(&mut self, replica: Replica) {
-        if let Some(object) = replica.object() {
-            let rivals = self.rivals.entry(Arc::clone(replica.path())).or_default();
-            rivals.insert((replica.owner(), object), replica);
         }
     }
 
@@ -464,75 +442,7 @@ impl Replicas {
         }
         Some(replica)
     }
-
-    /// Lets the rivals of ended objects count: of each, the one of the highest rank.
-    fn promote(&mut self) {
-        for path in std::mem::take(&mut self.promoted) {
-            if self.replicas.contains_key(&path) {
-                continue;
-            }
-            let Some(rivals) = self.rivals.get_mut(&path) else { continue };
-            let rank = |((owner, _), rival): &(&(PeerId, ObjectIndex), &Replica)| {
-                (std::cmp::Reverse(rival.epoch()), *owner)
-            };
-            let best = rivals.iter().min_by_key(rank).map(|(key, _)| *key);
-            let Some(rival) = best.and_then(|key| rivals.remove(&key)) else { continue };
-            if rivals.is_empty() {
-                self.rivals.remove(&path);
-            }
-            let groups = rival.arrived();
-            self.replicas.insert(Arc::clone(&path), rival);
-            self.events.push(ReplicaEvent::Created(Arc::clone(&path)));
-            if !groups.is_empty() {
-                self.events.push(ReplicaEvent::Changed(path, groups));
-            }
-        }
-    }
-}
-
-/// Returns whether an owner with an epoch outranks another one: the higher epoch does, then the lower number.
-#[must_use]
-pub(crate) fn outranks(one: (PeerId, u32), other: (PeerId, u32)) -> bool {
-    (std::cmp::Reverse(one.1), one.0) < (std::cmp::Reverse(other.1), other.0)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ids::ObjectIndex;
-
-    #[test]
-    fn a_million_objects_of_one_owner_leave_room_for_those_of_others() {
-        let mut replicas = Replicas::new(20_000);
-        let update = |number: u32| UpdateRecord {
-            object: ObjectIndex(number),
-            introduction: Some(Introduction {
-                path: format!("many/{number}"),
-                schema: 1,
-                epoch: 0,
-            }),
-            fate: None,
-            age: 0,
-            groups: Vec::new(),
-        };
-        let fragment = |owner, updates| Fragment {
-            owner: PeerId(owner),
-            run: 0,
-            number: 0,
-            position: 0,
-            count: 1,
-            sent: 1,
-            error: 0,
-            updates,
-        };
-        for first in (0..1_000_000).step_by(1_000) {
-            let updates = (first..first + 1_000).map(update).collect();
-            replicas.apply(&fragment(1, updates), Instant::from_millis(1));
-        }
-        assert_eq!((replicas.len(), replicas.counts().too_many), (20_000, 980_000));
-        let mut other = update(0);
-        other.introduction = Some(Introduction { path: "few/1".to_owned(), schema: 1, epoch: 0 });
-        replicas.apply(&fragment(2, vec![other]), Instant::from_millis(2));
-        assert!(replicas.get("few/1").is_some());
-    }
-}
+mod tests;

@@ -295,6 +295,12 @@ impl Timeline {
         }
     }
 
+    /// Counts the next `samples` of a stream as missed before they reached the link. Its arrivals are the samples after
+    /// them.
+    pub fn handle_skipped(&mut self, stream: StreamIndex, samples: u32) {
+        (0..samples).for_each(|_| _ = self.discipline.handle_skipped(stream));
+    }
+
     fn line(&mut self, stream: StreamIndex) -> Option<&mut Line> {
         self.lines.get_mut(stream.0 as usize)
     }

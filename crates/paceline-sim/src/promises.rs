@@ -120,7 +120,7 @@ pub fn run_full(seed: u64) -> Result<PromisesResult, String> {
     run_under(seed, policy(seed), Mix::FULL)
 }
 
-/// Like [`run_full`], with the sizes of these films for half of the publishers.
+/// Like [`run_full`], with the sizes of these films for half of the publishers without another envelope.
 ///
 /// # Errors
 /// Returns the first contract that was broken.

@@ -157,6 +157,11 @@ fn relax(held: &StreamDemand, relaxed: &StreamDemand) -> StreamDemand {
     let packets = held.source().packets_per_s().min(relaxed.source().packets_per_s());
     // If the reduced values are no valid traffic, keep the original.
     let traffic = Traffic::new(dual, packet, packets).unwrap_or(*held.source());
+    let staircase = match (held.source().staircase(), relaxed.source().staircase()) {
+        (Some(held), Some(relaxed)) => Some(held.relaxed(&relaxed)),
+        (held, relaxed) => held.or(relaxed),
+    };
+    let traffic = traffic.with_staircase(staircase);
     let deadline = held.deadline().max(relaxed.deadline());
     let bunched = held.bunched().min(relaxed.bunched());
     let less = held.with_source(traffic).with_bunched(bunched);

@@ -5,8 +5,8 @@
 //! whole number of them). This does not apply if periods start at different times or differ. Then
 //! every sample is counted.
 
-use crate::corners::less;
 use crate::demand::StreamDemand;
+use crate::ledger::less;
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
 use paceline_sched::LossTolerance;
 use std::collections::BTreeMap;

@@ -106,7 +106,8 @@ impl Reservations {
         if self.version_mut(name.key, *installed).is_none() {
             return;
         }
-        let (here, spent) = (Here { link: Some(*to), work: leg.demand.work() }, *spent);
+        let (here, spent) =
+            (Here { link: Some(*to), work: leg.demand.work(), delivered: None }, *spent);
         let place = Place { name: *name, to: *next, forward: true, here, spent };
         match self.leg(place, wanted, leg.bound) {
             Ok(entered) => {

@@ -6,6 +6,7 @@ use super::message::{
     Reason, Refresh, Report, ReserveMessage, Scaled, Share, Stamp, Standing, Wanted,
 };
 use crate::link::Trunk;
+use crate::staircase::Staircase;
 use crate::traffic::Traffic;
 use crate::verdict::{LinkOffer, LinkRefusal, Resource};
 use core::fmt;
@@ -136,7 +137,14 @@ impl Writer<'_> {
         let Dual { peak_burst, peak_rate, burst, rate } = traffic.dual();
         self.number(peak_burst).number(peak_rate).number(burst).number(rate);
         self.number(traffic.packet()).number(traffic.packets_per_s());
-        self.byte(u8::from(traffic.varies()))
+        self.byte(u8::from(traffic.varies()));
+        self.optional(
+            traffic.staircase().as_ref(),
+            |to, Staircase { bytes, period, early, clock }| {
+                to.number(*bytes).number(period.as_nanos()).number(early.as_nanos());
+                to.number(clock.as_nanos())
+            },
+        )
     }
 
     fn loss(&mut self, loss: LossTolerance) -> &mut Self {
@@ -201,7 +209,7 @@ impl Writer<'_> {
 pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
     let mut from = Reader(bytes);
     let message = match from.byte("kind")? {
-        0 => ReserveMessage::Admit(Admit {
+        0 => ReserveMessage::Admit(Box::new(Admit {
             name: from.name()?,
             path: from.list(PATH_MAX, "path", |from| from.number("path").map(NodeIndex))?,
             weights: from.list(PATH_MAX - 1, "weights", |from| from.number32("weights"))?,
@@ -211,7 +219,7 @@ pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
             forward: from.optional("forward", Reader::wanted)?,
             backward: from.optional("backward", Reader::wanted)?,
             scaled: from.optional("scaled", Reader::scaled)?.map(Box::new),
-        }),
+        })),
         1 => ReserveMessage::Accept(Accept {
             name: from.name()?,
             slack: from.duration("slack")?,
@@ -355,8 +363,18 @@ impl Reader<'_> {
             1 => true,
             _ => return Err(CodecError::Invalid("traffic")),
         };
+        let staircase = self.optional("traffic", |from| {
+            let (bytes, period) = (from.number("traffic")?, from.duration("traffic")?);
+            let (early, clock) = (from.duration("traffic")?, from.duration("traffic")?);
+            let valid = (1..=Traffic::BURST_MAX).contains(&bytes);
+            if !valid || clock.is_zero() || clock > period {
+                return Err(CodecError::Invalid("traffic"));
+            }
+            Ok(Staircase { bytes, period, early, clock })
+        })?;
         let traffic = Traffic::new(dual, packet, packets);
-        Ok(traffic.map_err(|_| CodecError::Invalid("traffic"))?.varying(varies))
+        let traffic = traffic.map_err(|_| CodecError::Invalid("traffic"))?;
+        Ok(traffic.varying(varies).with_staircase(staircase))
     }
 
     fn loss(&mut self) -> Result<LossTolerance> {

@@ -91,7 +91,7 @@ impl Reservations {
     /// Forwards a tentative version to the next node, or asks for a decision at the other end.
     fn pass_on(&mut self, key: Key, version: Version) {
         match version.next() {
-            Some(next) => self.send(next, ReserveMessage::Admit(version.onward.clone())),
+            Some(next) => self.send(next, ReserveMessage::Admit(Box::new(version.onward.clone()))),
             None => self.outputs.push_back(ReserveOutput::Asked {
                 name: version.ask.name,
                 label: version.ask.label.clone(),
@@ -112,7 +112,9 @@ impl Reservations {
         }
         let again = match (&version.answer, version.next()) {
             (Some(answer), _) => Some((from, ReserveMessage::Accept(answer.clone()))),
-            (None, Some(next)) => Some((next, ReserveMessage::Admit(version.onward.clone()))),
+            (None, Some(next)) => {
+                Some((next, ReserveMessage::Admit(Box::new(version.onward.clone()))))
+            }
             (None, None) => None,
         };
         if let Some((to, message)) = again {

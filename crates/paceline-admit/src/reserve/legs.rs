@@ -39,6 +39,9 @@ pub struct Here {
     pub link: Option<LinkId>,
     /// Processor time besides forwarding, in nanoseconds per second, such as that of scaling.
     pub work: u64,
+    /// The name of the stream that the node at the end of the path makes of it for its subscribers; `None` if they
+    /// receive it as it arrives. Streams with the same name are made once.
+    pub delivered: Option<Trunk>,
 }
 
 /// The part of a delay bound for the end of a path, which is none; demands must have one.
@@ -95,8 +98,10 @@ impl Reservations {
         if let (Some(wanted), None, Some(link)) =
             (version.ask.forward_at(at), version.next(), self.delivery)
         {
-            // The end of the path sends nothing: the leg reserves space for its subscribers.
-            let here = Here { link: Some(link), work: 0 };
+            // The end of the path sends nothing: the leg reserves space for its subscribers, and the time of scaling
+            // for them.
+            let trunk = here.delivered.unwrap_or(wanted.trunk);
+            let (wanted, here) = (Wanted { trunk, ..wanted }, Here { link: Some(link), ..here });
             let (name, spent) = (version.ask.name, version.ask.spent);
             let place = Place { name, to: self.me, forward: true, here, spent };
             let mine = borne(&version.ask, wanted, at);
@@ -133,7 +138,7 @@ impl Reservations {
         wanted: &Wanted,
         bound: Duration,
     ) -> Result<Leg, Reason> {
-        let Place { name, to, forward, here: Here { link, work }, spent } = place;
+        let Place { name, to, forward, here: Here { link, work, .. }, spent } = place;
         let installed = self.entries.get(&name.key).and_then(|entry| entry.installed.as_ref());
         let earlier = installed.and_then(|it| if forward { it.forward } else { it.backward });
         let next = self.neighbours.get(&to).map(|it| it.link);
@@ -241,7 +246,8 @@ impl Reservations {
     /// Informs each link of the processor time and of its buffer's space that the other links have
     /// reserved.
     pub(super) fn share_host(&mut self) {
-        share_host(&mut self.links);
+        let all = HostUse::of(self.links.values());
+        self.links.values_mut().for_each(|link| all.tell(link));
     }
 
     /// Returns a link as it would be if a link of this node also had the reservation `more` of a holder; nothing is
@@ -253,12 +259,15 @@ impl Reservations {
         (at, trunk, holder): (LinkId, Trunk, Holder),
         more: &StreamDemand,
     ) -> Option<Admission> {
-        let mut links = self.links.clone();
-        let other = links.get_mut(&at)?;
-        let seen = other.seen(more);
-        let _ = other.hold(trunk, holder, &seen);
-        share_host(&mut links);
-        links.remove(&link)
+        let mut other = self.links.get(&at)?.clone();
+        let _ = other.hold(trunk, holder, &other.seen(more));
+        if at == link {
+            return Some(other);
+        }
+        let mut own = self.links.get(&link)?.clone();
+        let all = self.links.iter().map(|(number, it)| if *number == at { &other } else { it });
+        HostUse::of(all).tell(&mut own);
+        Some(own)
     }
 
     /// Outputs the demand that a stream's policer has to enforce now.
@@ -272,50 +281,42 @@ impl Reservations {
     }
 }
 
-fn share_host(links: &mut BTreeMap<LinkId, Admission>) {
-    share_processor(links);
-    share_buffers(links);
-    share_host_buffer(links);
+/// What all links of a node have reserved of its processor and buffers.
+#[derive(Default)]
+pub(super) struct HostUse {
+    /// In nanoseconds per second.
+    pub(super) processor: u64,
+    /// The queue space of all links that count for the host's buffer, in bytes.
+    pub(super) host_buffer: u64,
+    /// The queue space of the links with each buffer, in bytes.
+    buffers: BTreeMap<u32, u64>,
 }
 
-fn share_host_buffer(links: &mut BTreeMap<LinkId, Admission>) {
-    let held = host_buffer_held(links);
-    for link in links.values_mut().filter(|link| link.spec().host_buffer.is_some()) {
-        link.set_host_buffer_elsewhere(held.saturating_sub(link.ledger().held.buffer));
+impl HostUse {
+    pub(super) fn of<'a>(links: impl Iterator<Item = &'a Admission>) -> Self {
+        let mut all = Self::default();
+        for link in links {
+            let (spec, held) = (link.spec(), link.ledger().held);
+            all.processor = all.processor.saturating_add(held.cpu);
+            if spec.host_buffer.is_some() {
+                all.host_buffer = all.host_buffer.saturating_add(held.buffer);
+            }
+            if let Some(buffer) = spec.buffer {
+                *all.buffers.entry(buffer.number).or_default() += held.buffer;
+            }
+        }
+        all
     }
-}
 
-/// Returns the queue space reserved by all links that count for the host's buffer, in bytes.
-pub(super) fn host_buffer_held(links: &BTreeMap<LinkId, Admission>) -> u64 {
-    let counts = links.values().filter(|link| link.spec().host_buffer.is_some());
-    counts.fold(0, |sum, link| sum.saturating_add(link.ledger().held.buffer))
-}
-
-fn share_buffers(links: &mut BTreeMap<LinkId, Admission>) {
-    let mut held: BTreeMap<u32, u64> = BTreeMap::new();
-    for link in links.values() {
-        if let Some(buffer) = link.spec().buffer {
-            *held.entry(buffer.number).or_default() += link.ledger().held.buffer;
+    /// Informs a link of what the other links have reserved.
+    fn tell(&self, link: &mut Admission) {
+        let held = link.ledger().held;
+        link.set_cpu_elsewhere(self.processor.saturating_sub(held.cpu));
+        if link.spec().host_buffer.is_some() {
+            link.set_host_buffer_elsewhere(self.host_buffer.saturating_sub(held.buffer));
+        }
+        if let Some(sum) = link.spec().buffer.and_then(|buffer| self.buffers.get(&buffer.number)) {
+            link.set_buffer_elsewhere(sum.saturating_sub(held.buffer));
         }
     }
-    for link in links.values_mut() {
-        if let Some(sum) = link.spec().buffer.and_then(|buffer| held.get(&buffer.number)) {
-            link.set_buffer_elsewhere(sum.saturating_sub(link.ledger().held.buffer));
-        }
-    }
-}
-
-fn share_processor(links: &mut BTreeMap<LinkId, Admission>) {
-    if !links.values().any(|link| link.spec().cpu.is_some()) {
-        return;
-    }
-    let held = processor_held(links);
-    for link in links.values_mut() {
-        link.set_cpu_elsewhere(held.saturating_sub(link.ledger().held.cpu));
-    }
-}
-
-/// Returns the processor time reserved by all links, in nanoseconds per second.
-pub(super) fn processor_held(links: &BTreeMap<LinkId, Admission>) -> u64 {
-    links.values().fold(0, |sum, link| sum.saturating_add(link.ledger().held.cpu))
 }

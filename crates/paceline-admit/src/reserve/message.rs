@@ -284,7 +284,7 @@ pub struct Report {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ReserveMessage {
     /// Requests a tentative reservation, here and at the next node.
-    Admit(Admit),
+    Admit(Box<Admit>),
     /// Installs a tentative reservation.
     Accept(Accept),
     /// Cancels a tentative reservation.

@@ -227,12 +227,13 @@ impl Reservations {
             spent: Duration::ZERO,
         };
         self.neighbours.get(ask.path.get(1).ok_or(Reason::NoRoute)?).ok_or(Reason::NoRoute)?;
-        self.reserve(ask, 0, Here { link: request.link, work: request.work })
+        self.reserve(ask, 0, Here { link: request.link, work: request.work, delivered: None })
     }
 
     /// Records a version of an own reservation and sends its request.
     fn sent(&mut self, key: Key, version: Version, repairs: bool) {
-        let (next, message) = (version.next(), ReserveMessage::Admit(version.onward.clone()));
+        let (next, message) =
+            (version.next(), ReserveMessage::Admit(Box::new(version.onward.clone())));
         let retry_at = self.now + self.timing.retry_after(0);
         if let Some(entry) = self.entries.get_mut(&key) {
             if let Some(origin) = &mut entry.origin {
@@ -380,7 +381,7 @@ impl Reservations {
             }
         }
         if let Some((next, onward)) = again {
-            self.send(next, ReserveMessage::Admit(onward));
+            self.send(next, ReserveMessage::Admit(Box::new(onward)));
         }
     }
 

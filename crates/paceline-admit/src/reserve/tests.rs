@@ -316,7 +316,7 @@ fn the_whole_link_is_granted_once_and_an_oversized_request_is_refused() {
     };
     let mut retries = Vec::new();
     for seq in 1..4 {
-        killer.hear(1, 0, ReserveMessage::Admit(ask(seq)));
+        killer.hear(1, 0, ReserveMessage::Admit(Box::new(ask(seq))));
         let Some(ReserveMessage::Deny(deny)) = killer.flight.pop().map(|flight| flight.2) else {
             panic!()
         };
@@ -326,7 +326,7 @@ fn the_whole_link_is_granted_once_and_an_oversized_request_is_refused() {
     }
     assert_eq!(retries, [millis(500); 3]);
     killer.run(millis(501));
-    killer.hear(1, 0, ReserveMessage::Admit(ask(4)));
+    killer.hear(1, 0, ReserveMessage::Admit(Box::new(ask(4))));
     let Some(ReserveMessage::Deny(deny)) = killer.flight.pop().map(|flight| flight.2) else {
         panic!()
     };
@@ -346,7 +346,7 @@ fn forged_and_replayed_messages_change_nothing() {
         ReserveMessage::Deny(Deny { name, node: NodeIndex(3), reason, retry: Duration::ZERO })
     };
     let admit = |path: &[u64], weights: &[u32]| {
-        ReserveMessage::Admit(Admit {
+        ReserveMessage::Admit(Box::new(Admit {
             name: newer,
             path: path.iter().copied().map(NodeIndex).collect(),
             weights: weights.to_vec(),
@@ -356,7 +356,7 @@ fn forged_and_replayed_messages_change_nothing() {
             backward: None,
             scaled: None,
             spent: Duration::ZERO,
-        })
+        }))
     };
     let accept = Accept { name, slack: millis(9), backward: None, hops: answer.hops.clone() };
     for (at, from, message) in [

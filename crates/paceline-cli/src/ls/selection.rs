@@ -51,7 +51,11 @@ pub(super) fn tags(document: &Document) -> String {
         row.publishers += 1;
         publishes.insert(&publisher.id, &publisher.tag);
     }
-    for subscription in document.nodes.iter().flat_map(|node| &node.subscriptions) {
+    // A publisher's history is a subscription, but no subscriber.
+    let buffers: BTreeSet<&str> =
+        document.nodes.iter().flat_map(|node| &node.buffers).map(|it| it.id.as_str()).collect();
+    let subscriptions = document.nodes.iter().flat_map(|node| &node.subscriptions);
+    for subscription in subscriptions.filter(|it| !buffers.contains(it.id.as_str())) {
         let tags: BTreeSet<&str> = subscription
             .publishers
             .iter()

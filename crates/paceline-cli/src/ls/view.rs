@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 /// Formats all non-empty tables, each under its title.
 pub(crate) fn tables(document: &Document) -> String {
     if document.nodes.is_empty() {
-        return "no other node answers: none runs on this host, and no --link leads to one\n"
+        return "no other node answers: none runs on this host, and no --link leads to one; start one with paceline pub, \
+                paceline demo or paceline node\n"
             .to_owned();
     }
     let parts = [

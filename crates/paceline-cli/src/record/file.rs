@@ -20,7 +20,14 @@ pub(super) struct OutFile {
 /// Opens a regular file; the file is read twice, which a pipe does not support.
 pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
     let what = || format!("cannot read {}", file.display());
-    let opened = File::open(file).with_context(what)?;
+    let opened = File::open(file).map_err(|error| {
+        let fix = if error.kind() == io::ErrorKind::NotFound {
+            "; give a file of paceline record"
+        } else {
+            ""
+        };
+        anyhow!("{}: {error}{fix}", what())
+    })?;
     if !opened.metadata().with_context(what)?.is_file() {
         bail!("cannot read {}: it is not a file; give an MCAP file", file.display());
     }

@@ -18,10 +18,15 @@ pub(crate) fn describe(tags: &BTreeSet<String>) -> String {
     if tags.is_empty() {
         return "no tag is published".to_owned();
     }
-    let shown: Vec<&str> = tags.iter().take(SHOWN).map(String::as_str).collect();
-    match tags.len() - shown.len() {
-        0 => format!("published tags: {}", shown.join(", ")),
-        more => format!("published tags: {} and {more} more", shown.join(", ")),
+    format!("published tags: {}", some(tags))
+}
+
+/// Lists these names, at most ten; the rest are counted.
+pub(crate) fn some(names: &BTreeSet<String>) -> String {
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(String::as_str).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

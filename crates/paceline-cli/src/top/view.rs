@@ -180,7 +180,8 @@ fn body(view: &View, look: &mut Look, width: usize, height: usize, lines: &mut V
 /// Formats all tables completely.
 pub(super) fn plain(view: &View) -> String {
     if view.nodes == 0 && view.gone.is_empty() {
-        return "no other node answers: none runs on this host, and no --link leads to one\n"
+        return "no other node answers: none runs on this host, and no --link leads to one; start one with paceline pub, \
+                paceline demo or paceline node\n"
             .to_owned();
     }
     let mut out = format!("{}\n", title(view, false));

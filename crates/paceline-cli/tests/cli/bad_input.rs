@@ -165,7 +165,7 @@ const CASES: &[Case] = &[
         2,
         &["unexpected argument '--deadline': write --within 200ms"],
     ),
-    (&["sub", "a", "--within", "-5ms"], 2, &["a value must not be negative"]),
+    (&["sub", "a", "--within", "-5ms"], 2, &["'--within -5ms': a value must not be negative"]),
     (&["pull", "a", "--from", "10s"], 2, &["write -10s for 10s ago"]),
     (&["sub", "a", "--within", "2MB"], 2, &["unknown unit 'MB' (allowed: ns, us, ms, s, min, h)"]),
     (&["sub", "a", "--timeout", "5"], 2, &["--timeout", "needs a unit: 5s, 5000ms"]),

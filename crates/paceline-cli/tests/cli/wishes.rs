@@ -246,13 +246,13 @@ fn set_needs_a_subscription_and_a_change() {
     set(&["cam"]).said(2, "nothing to change: give --max-hz, ");
     set(&["cam", "--max-hz", "0"]).said(2, "--max-hz");
     set(&["cam", "--max-hz", "5", "--timeout", "300ms"])
-        .said(3, "no subscription to cam; ls lists all subscriptions");
+        .said(3, "no subscription to cam; there are no subscriptions");
     let _subs = ["one", "two"].map(|name| host.start(&["sub", "cam", "--name", name]));
     host.wait_for_subscriptions(2);
     set(&["cam", "--max-hz", "5"]).said(2, "2 subscriptions to cam: at ");
     set(&["cam", "--max-hz", "5"]).said(2, "name one node with --at, or give --all");
     set(&["cam", "--max-hz", "5", "--at", "three", "--timeout", "300ms"])
-        .said(3, "no subscription to cam at three");
+        .said(3, "no subscription to cam at three; subscriptions: cam at one, cam at two");
     printed(
         &set(&["*", "--max-hz", "5", "--at", "two"]),
         0,

@@ -61,9 +61,10 @@ pub(super) struct Pair {
     dirty: GroupMask,
     /// Groups that the next change or refresh also carries: their changes were dropped, or lost without a repetition.
     stale: GroupMask,
-    /// The constraints of the last change.
+    /// The fidelity of the waiting changes, if all of them have one of their own: the greatest.
     least: Option<u16>,
-    expires: Instant,
+    /// Until when groups of waiting changes that have a time of their own must leave; a group is in one of them at most.
+    expiries: Vec<(Instant, GroupMask)>,
     /// Whether an update waits that is counted as offered or lost.
     waits: bool,
     /// Whether the fidelity left a part of it out.
@@ -90,7 +91,7 @@ impl Pair {
             dirty: object.groups(),
             stale: GroupMask::default(),
             least: None,
-            expires: Instant::FAR,
+            expiries: Vec::new(),
             waits: true,
             cut: false,
             held: false,
@@ -177,17 +178,34 @@ impl Pair {
         self.stale = self.stale.with(groups);
     }
 
-    /// Drops the update that waits if it could not leave in the time of its constraints. Returns whether it did.
+    /// Drops the waiting changes that could not leave in the time of their constraints. Returns whether nothing waits
+    /// therefore.
     pub(super) fn expire(&mut self, now: Instant) -> bool {
-        let expired = now > self.expires && self.introduced && self.ending.is_none();
+        if !self.introduced || self.ending.is_some() {
+            return false;
+        }
+        let late = self.expiries.iter().filter(|(until, _)| now > *until);
+        let late = late.fold(GroupMask::default(), |late, (_, groups)| late.with(*groups));
+        if late.is_empty() {
+            return false;
+        }
+        let dropped = GroupMask(self.dirty.0 & late.0);
+        self.drop_change(dropped);
+        self.dirty = self.dirty.without(late);
+        self.release(late);
+        let expired = self.dirty.is_empty();
         if expired {
-            let dropped = std::mem::take(&mut self.dirty);
-            self.drop_change(dropped);
-            self.expires = Instant::FAR;
-            self.waits = false;
-            self.cut = false;
+            (self.least, self.waits, self.cut) = (None, false, false);
         }
         expired
+    }
+
+    /// Ends the times of changes of these groups.
+    fn release(&mut self, groups: GroupMask) {
+        for (_, bound) in &mut self.expiries {
+            *bound = bound.without(groups);
+        }
+        self.expiries.retain(|(_, bound)| !bound.is_empty());
     }
 
     /// Notes a change. Returns why the update that waited, if any, is not carried.
@@ -197,8 +215,13 @@ impl Pair {
         constraints: UpdateConstraints,
         now: Instant,
     ) -> Option<SuppressReason> {
-        self.least = constraints.fidelity_permille;
-        self.expires = constraints.within.map_or(Instant::FAR, |within| now + within);
+        // Constraints hold for their change alone: with changes of other groups that wait, the stricter fidelity.
+        let alone = self.dirty.without(groups).is_empty();
+        let stricter =
+            || self.least.zip(constraints.fidelity_permille).map(|(one, other)| one.max(other));
+        self.least = if alone { constraints.fidelity_permille } else { stricter() };
+        self.release(groups);
+        self.expiries.extend(constraints.within.map(|within| (now + within, groups)));
         let replaced = self.waits.then(|| self.reason(now));
         if !self.wants() && !self.held {
             self.since = now;
@@ -346,8 +369,9 @@ impl Pair {
         });
         self.dirty = self.dirty.without(plan.groups);
         self.stale = self.stale.without(plan.groups);
+        self.release(plan.groups);
         if self.dirty.is_empty() {
-            (self.least, self.expires) = (None, Instant::FAR);
+            self.least = None;
         }
         self.order.carried(plan.groups);
         self.last = Some(now);

@@ -42,6 +42,19 @@ impl PeerTimetable {
         }
     }
 
+    /// Sets the time of a peer if it has none or a later one.
+    pub fn advance(&mut self, peer: PeerId, at: Instant) {
+        if self.times.get(&peer).is_none_or(|known| at < *known) {
+            self.set(peer, Some(at));
+        }
+    }
+
+    /// Returns the earliest peer whose time has come.
+    #[must_use]
+    pub fn due(&self, now: Instant) -> Option<PeerId> {
+        self.first().filter(|(at, _)| *at <= now).map(|(_, peer)| peer)
+    }
+
     /// Returns the earliest time and its peer.
     #[must_use]
     pub fn first(&self) -> Option<(Instant, PeerId)> {

@@ -95,8 +95,7 @@ impl Participant {
                 Err(error) => self.reject(&batch, error),
             }
         }
-        let peers: Vec<_> = self.interests.keys().copied().collect();
-        for peer in peers {
+        while let Some(peer) = self.exchanges.next_disabled() {
             self.report_disabled(peer);
         }
     }

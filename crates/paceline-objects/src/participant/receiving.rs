@@ -50,6 +50,7 @@ impl Participant {
             }
             let remembered = self.remembered.remove(&from).unwrap_or_default();
             self.peers.insert(from, Peer::new(&remembered, time.now));
+            self.silences.set(from, Some(time.now + SILENCE));
             if let Some(about) = remembered.about {
                 self.take_about(about, time.now);
             }
@@ -307,8 +308,7 @@ impl Participant {
         peer.view = Some(view.number);
         peer.parts = view.parts;
         let forgotten = peer.report(view, own, now);
-        let ends = peer.open.ended();
-        self.settle(view.peer, &ends, now);
+        self.expire_of(view.peer, now);
         if forgotten {
             self.serve_again(view.peer, now);
         }
@@ -353,22 +353,21 @@ impl Participant {
         }
     }
 
-    /// Forgets participants that are silent, and returns when the next one is.
+    /// Forgets participants that are silent, and returns when the next one may be.
     pub(super) fn forget_silent(&mut self, now: Instant) -> Option<Instant> {
-        let silent: Vec<_> = self
-            .peers
-            .iter()
-            .filter(|(_, peer)| now.since(peer.heard) >= SILENCE)
-            .map(|(id, _)| *id)
-            .collect();
-        for peer in silent {
-            self.forget(peer, false);
+        while let Some(id) = self.silences.due(now) {
+            match self.peers.get(&id).map(|peer| peer.heard + SILENCE) {
+                Some(end) if end <= now => self.forget(id, false),
+                later => self.silences.set(id, later),
+            }
         }
-        self.peers.values().map(|peer| peer.heard + SILENCE).min()
+        self.silences.first().map(|(at, _)| at)
     }
 
     fn forget(&mut self, id: PeerId, leaves: bool) {
         let Some(peer) = self.peers.remove(&id) else { return };
+        self.silences.set(id, None);
+        self.overdue.set(id, None);
         self.stop_serving(id);
         self.replicas.leave(id);
         for object in self.hand_overs.abandon(id) {

@@ -3,6 +3,7 @@
 use super::peer::Peer;
 use super::{Destination, Outgoing, PUBLISH_MAX, Participant, SILENCE, WorldEvent, WorldTime};
 use crate::exchange::{Exchange, ExchangeClass, ExchangeList, ExchangeUpdate, UpdateKind};
+use crate::flight::Flight;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::pack::{OutgoingUpdate, pack};
 use crate::packet::{
@@ -143,20 +144,20 @@ impl Participant {
         }
     }
 
+    /// Counts overdue fragments as lost, and returns when the next one may be overdue.
     fn expire(&mut self, now: Instant) -> Option<Instant> {
-        let mut ended = Vec::new();
-        let mut next: Option<Instant> = None;
-        for (id, peer) in &mut self.peers {
-            next = peer.expire(now).into_iter().chain(next).min();
-            let ends = peer.open.ended();
-            if !ends.is_empty() {
-                ended.push((*id, ends));
-            }
+        while let Some(id) = self.overdue.due(now) {
+            self.expire_of(id, now);
         }
-        for (id, ends) in ended {
-            self.settle(id, &ends, now);
-        }
-        next
+        self.overdue.first().map(|(at, _)| at)
+    }
+
+    /// Counts overdue fragments to a participant as lost, and settles its exchanges that have ended.
+    pub(super) fn expire_of(&mut self, id: PeerId, now: Instant) {
+        let next = self.peers.get_mut(&id).and_then(|peer| peer.expire(now));
+        self.overdue.set(id, next);
+        let ends = self.peers.get_mut(&id).map(|peer| peer.open.ended());
+        self.settle(id, &ends.unwrap_or_default(), now);
     }
 
     fn hand(&mut self, now: Instant) {
@@ -261,6 +262,7 @@ impl Participant {
             let to = Destination::Peer(exchange.peer, class);
             self.outgoing.push_back(Outgoing { to, payload: packet.encode() });
         }
+        self.overdue.advance(exchange.peer, time.now + Flight::TIMEOUT);
     }
 }
 

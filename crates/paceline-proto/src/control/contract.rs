@@ -122,6 +122,10 @@ pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Optio
     let early = (period, contract.jitter);
     let envelope = envelope(spec, form, slice::from_ref(ask));
     let traffic = Traffic::spaced(whole, early, gap(spec, form, early), packet);
+    // Scaling takes longer for some samples than for others.
+    let bunched = ask.split.is_scaled(ask.hop) && !ask.scaling.is_zero();
+    let traffic = traffic.map(|it| it.with_clock(contract.period));
+    let traffic = traffic.map(|it| if bunched { it.without_samples() } else { it });
     let traffic = traffic.and_then(|it| long_term(envelope, it, early));
     let traffic = traffic.or_else(|_| Traffic::leaky(Traffic::BURST_MAX, RATE_MAX, packet)).ok()?;
     let deadline = contract.deadline.min(StreamDemand::DEADLINE_MAX);
@@ -167,7 +171,7 @@ fn long_term(
     let (peak_burst, peak_rate) = (peak.burst(), peak.rate());
     let burst = envelope.burst.max(peak_burst);
     let dual = Dual { peak_burst, peak_rate, burst, rate: envelope.bits_per_s };
-    Ok(Traffic::new(dual, peak.packet(), envelope.packets_per_s)?.varying(true))
+    Ok(peak.with_long_term(dual, envelope.packets_per_s)?.varying(true))
 }
 
 /// Returns true if any sample is promised under `ask`.

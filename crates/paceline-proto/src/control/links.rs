@@ -7,7 +7,7 @@ use crate::carrier::Carrier;
 use crate::classes::{ClassTree, Unguaranteed};
 use crate::ids::{NodeId, PublisherId};
 use crate::plan::StreamNames;
-use paceline_admit::cpu::CpuBudget;
+use paceline_admit::cpu::{CpuBudget, CpuCost};
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
 use paceline_admit::{AdmissionTest, LinkParameters, QueueSpace};
 use paceline_sched::curve::RATE_MAX;
@@ -241,7 +241,9 @@ impl Links {
         }
         let host_buffer = Some(self.host_buffer());
         let delivery = LinkParameters::new(ENDLESS, AdmissionTest::Delivery, 0);
-        let mut specs = vec![(DELIVERY, LinkParameters { host_buffer, ..delivery })];
+        // Nothing is forwarded to subscribers, but samples may be scaled for them.
+        let cpu = self.processor.map(|all| CpuBudget { cost: CpuCost::default(), ..all });
+        let mut specs = vec![(DELIVERY, LinkParameters { host_buffer, cpu, ..delivery })];
         for (name, capacity) in carried {
             let settings = self.settings.get(name).cloned().unwrap_or_default();
             let mut id = || {

@@ -2,10 +2,11 @@
 
 use super::Control;
 use super::admission::blank;
-use super::booking::{Booking, Label};
+use super::booking::{Booking, Label, trunk};
 use super::message::Message;
 use super::pair::{Pair, Place};
 use super::refusal::RefusalReason;
+use super::shares::stays_apart;
 use super::spec::PublisherSpec;
 use super::split::Split;
 use crate::form::ScaledForm;
@@ -30,8 +31,8 @@ impl Control {
         }
         let admit =
             if let reserve::ReserveMessage::Admit(asked) = &message { Some(asked) } else { None };
-        let here = admit.map(|asked| Here { link: self.link_of(asked), work: self.work_of(asked) });
-        let (from, here) = (NodeIndex(from.0), here.unwrap_or_default());
+        let here = admit.map(|asked| self.here(asked)).unwrap_or_default();
+        let from = NodeIndex(from.0);
         self.admission.reservations.handle_message_on(self.now, from, message, here);
         self.follow_reservations();
     }
@@ -45,21 +46,30 @@ impl Control {
         Some(self.admission.links.seat(&self.registry, self.me, (publisher, next))?.link)
     }
 
-    /// Returns the processor time of scaling the stream of a request at this node, if it does that on the path.
-    fn work_of(&self, asked: &Admit) -> u64 {
-        let of = || {
-            let at = asked.path.iter().position(|node| node.0 == self.me.0)?;
-            let (scaled, label) = (asked.scaled.as_ref()?, Label::read(&asked.label).ok()?);
-            let spec = self.publisher(label.pair.1).filter(|_| scaled.at == at)?;
-            let form = spec.form_of(label.request.form);
-            let own = self.admission.scaling.get(&label.pair.1);
-            let own = own.and_then(|all| PublisherSpec::measured_of(all, form));
-            Some(match own {
-                Some(_) => spec.scaling_work_of(form, own),
-                None => spec.scaling_work(form),
-            })
+    /// Returns the part of a request that concerns this node alone.
+    fn here(&self, asked: &Admit) -> Here {
+        let link = self.link_of(asked);
+        self.scaling_here(asked).map_or(Here { link, ..Here::default() }, |it| Here { link, ..it })
+    }
+
+    /// Returns the processor time of scaling the stream of a request at this node, and the name of the result for
+    /// subscribers here; `None` if this node does not scale it.
+    fn scaling_here(&self, asked: &Admit) -> Option<Here> {
+        let at = asked.path.iter().position(|node| node.0 == self.me.0)?;
+        let label = Label::read(&asked.label).ok()?;
+        let split = Split::from_code(asked.path.len(), label.split);
+        let publisher = label.pair.1;
+        let spec = self.publisher(publisher).filter(|_| split.proxy() == at)?;
+        let form = spec.form_of(label.request.form);
+        let own = self.admission.scaling.get(&publisher);
+        let own = own.and_then(|all| PublisherSpec::measured_of(all, form));
+        let work = match own {
+            Some(_) => spec.scaling_work_of(form, own),
+            None => spec.scaling_work(form),
         };
-        of().unwrap_or_default()
+        let ends = at == split.hops() && form.converts();
+        let delivered = ends.then(|| trunk(publisher, stays_apart(spec, &label.request), form));
+        Some(Here { work, delivered, ..Here::default() })
     }
 
     /// Sets what this node measured of forms of a publisher of another node that it scales. Reservations of these forms
@@ -76,7 +86,9 @@ impl Control {
         }
         let scaled = |booking: &&Booking| {
             let place = booking.path.get(booking.split.proxy());
-            booking.pair.1 == publisher && booking.scaled.is_some() && place == Some(&self.me)
+            let spec = self.publisher(publisher).filter(|_| booking.pair.1 == publisher);
+            let converts = |spec: &PublisherSpec| spec.form_of(booking.request.form).converts();
+            place == Some(&self.me) && spec.is_some_and(converts)
         };
         let keys: Vec<Key> =
             self.admission.bookings().filter(scaled).map(|it| it.name.key).collect();

@@ -22,7 +22,6 @@ use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use super::trial::TrafficTrial;
 use super::{Control, ControlOutput};
-use crate::classes::Unguaranteed;
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use bytes::Bytes;
@@ -106,6 +105,22 @@ impl Leg<'_> {
     /// Returns the demand of the stream; `None` if it is unknown or nothing is promised.
     fn demand(&self) -> Option<StreamDemand> {
         asked(self.spec, self.form, &self.ask)?
+    }
+}
+
+/// A link as a request would find it.
+struct Room<'c> {
+    link: Cow<'c, Admission>,
+    /// The earlier reservation of the pair, which the request would replace.
+    before: Option<StreamDemand>,
+}
+
+impl Room<'_> {
+    /// Returns the request of a stream for this link.
+    fn of<'r>(&'r self, leg: &'r Leg<'_>) -> Tried<'r> {
+        let Leg { spec, form, trunk, ask, .. } = leg;
+        let (link, before) = (&*self.link, self.before.as_ref());
+        Tried { spec, form: *form, ask: *ask, link, trunk: *trunk, before }
     }
 }
 
@@ -210,7 +225,7 @@ impl Control {
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path).with_proxy(proxy);
             let first = Half { pair, request, path, split };
-            let query = Query { first, opposite: None, trials: Vec::new() };
+            let query = Query::new(first, None, false);
             self.send_queries(query, Cause::Refused(Box::new(refusal)));
         } else {
             self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
@@ -264,25 +279,39 @@ impl Control {
 
     /// Returns the obstacles at this node: of the first pair, and of the opposite one beside it.
     fn tell_obstacles(&self, query: &Query) -> Obstacles {
-        let Query { first, opposite, trials } = query;
+        let Query { first, opposite, .. } = query;
         let beside = |opposite: &Half| self.tell_obstacle(opposite, Some(first));
-        let fits = |trial: &TrafficTrial| self.grants_trial(first, trial).unwrap_or(false);
-        let granted = trials.iter().enumerate().filter(|(_, trial)| fits(trial));
         Obstacles {
             first: self.tell_obstacle(first, None),
             opposite: opposite.as_ref().and_then(beside),
-            fits: granted.fold(0, |bits, (number, _)| bits | 1 << number),
+            fits: self.grants_trials(query).unwrap_or(0),
         }
     }
 
-    /// Returns true if this node would grant a trial instead of a pair's request.
-    fn grants_trial(&self, half: &Half, trial: &TrafficTrial) -> Option<bool> {
+    /// Returns the trials that this node would grant instead of a pair's request, beside the other pair; one bit each.
+    fn grants_trials(&self, query: &Query) -> Option<u64> {
+        let (half, beside) = query.tried();
+        if query.trials.is_empty()
+            || beside.is_some_and(|it| self.tell_obstacle(it, None).is_some())
+        {
+            return None;
+        }
         let Half { pair, request, path, split } = half;
-        let (spec, request) = trial.apply(self.publisher(pair.1)?, request);
-        let spec = Arc::new(spec);
-        let seen = Pair::at(*pair, &spec, &request, Place::on(path, *split, self.me)?);
-        let room = self.on_link(half, (&spec, &request), None, |tried, _, _| tried.is_granted());
-        Some(self.access.prospect(&self.registry, &seen).is_none() && room.unwrap_or(true))
+        let (declared, place) = (self.publisher(pair.1)?, Place::on(path, *split, self.me)?);
+        let mut rooms: BTreeMap<Trunk, Option<Room<'_>>> = BTreeMap::new();
+        let mut fits = |trial: &TrafficTrial| {
+            let (spec, request) = trial.apply(declared, request);
+            let spec = Arc::new(spec);
+            let seen = Pair::at(*pair, &spec, &request, place);
+            if self.access.prospect(&self.registry, &seen).is_some() {
+                return false;
+            }
+            let Some(leg) = self.leg(half, (&spec, &request)) else { return true };
+            let room = rooms.entry(leg.trunk).or_insert_with(|| self.room(half, &leg, beside));
+            room.as_ref().is_none_or(|room| room.of(&leg).is_granted())
+        };
+        let granted = query.trials.iter().enumerate().filter(|(_, trial)| fits(trial));
+        Some(granted.fold(0, |bits, (number, _)| bits | 1 << number))
     }
 
     /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `beside` counts as
@@ -293,15 +322,20 @@ impl Control {
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
         let room = || {
-            self.on_link(half, (spec, request), beside, |tried, refusal, why| {
-                let mut refusal = tried.explain(refusal)?;
-                if let (RefusalReason::NoGuarantee { .. }, Some(why)) = (refusal.reason, why) {
-                    refusal.reason = RefusalReason::NoGuarantee { why };
-                }
-                Some(refusal)
-            })
+            let leg = self.leg(half, (spec, request))?;
+            let room = self.room(half, &leg, beside)?;
+            let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
+            refusal.link = leg.hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
+            refusal.class.clone_from(&leg.seat.class);
+            let mut refusal = room.of(&leg).explain(refusal)?;
+            if let (RefusalReason::NoGuarantee { .. }, Some(why)) =
+                (refusal.reason, leg.seat.unguaranteed)
+            {
+                refusal.reason = RefusalReason::NoGuarantee { why };
+            }
+            Some(refusal)
         };
-        self.access.prospect(&self.registry, &seen).or_else(|| room().flatten())
+        self.access.prospect(&self.registry, &seen).or_else(room)
     }
 
     /// Returns the stream of a pair on this node's link of its path, if that limits anything. At the end of the path, its
@@ -335,33 +369,21 @@ impl Control {
         Some(Leg { spec, hop, seat, trunk, form, ask, next })
     }
 
-    /// Tests a demand on this node's link of the path, with the reservation of the pair `beside`. Returns `None` if the
-    /// link has no limit.
-    fn on_link<T>(
-        &self,
-        half: &Half,
-        asked: (&PublisherSpec, &SubscriptionSpec),
-        beside: Option<&Half>,
-        test: impl FnOnce(Tried<'_>, Refusal, Option<Unguaranteed>) -> T,
-    ) -> Option<T> {
-        let Leg { spec, hop, seat, trunk, form, ask, next } = self.leg(half, asked)?;
+    /// Returns this node's link of a pair's path, with the reservation of the pair `beside`; `None` if the link has no limit.
+    fn room(&self, half: &Half, leg: &Leg<'_>, beside: Option<&Half>) -> Option<Room<'_>> {
         let reservations = &self.admission.reservations;
         let held = beside.and_then(|half| {
             let leg = self.leg(half, (self.publisher(half.pair.1)?, &half.request))?;
             Some(((leg.seat.link, leg.trunk, NOBODY), leg.demand()?))
         });
         let link = match held {
-            Some((at, demand)) => Cow::Owned(reservations.link_with(seat.link, at, &demand)?),
-            None => Cow::Borrowed(reservations.link(seat.link)?),
+            Some((at, demand)) => Cow::Owned(reservations.link_with(leg.seat.link, at, &demand)?),
+            None => Cow::Borrowed(reservations.link(leg.seat.link)?),
         };
-        let left = self.left_for(half.pair, next, &link, trunk);
-        let (link, before) =
-            left.as_ref().map_or((&*link, None), |(link, before)| (link, Some(before)));
-        let mut refusal = blank(half.pair, self.me, &self.registry, RefusalReason::Capacity);
-        refusal.link = hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
-        refusal.class = seat.class;
-        let tried = Tried { spec, form, ask, link, trunk, before };
-        Some(test(tried, refusal, seat.unguaranteed))
+        Some(match self.left_for(half.pair, leg.next, &link, leg.trunk) {
+            Some((link, before)) => Room { link: Cow::Owned(link), before: Some(before) },
+            None => Room { link, before: None },
+        })
     }
 
     /// Returns the link without the pair's reservation for an earlier request, and that reservation's demand.

@@ -209,6 +209,50 @@ fn scaling_is_charged_to_the_processor_of_the_proxy_as_measured_there() {
 }
 
 #[test]
+fn scaling_for_subscribers_is_charged_to_the_processor_of_their_node_once_per_form() {
+    let mut net = Net::new(3);
+    let cost = CpuCost { sample_nanos: 1_000, byte_picos: 0 };
+    net.nodes[2].set_processor(CpuBudget { cost, nanos_per_s: 300_000_000 });
+    for (one, other) in [(0, 1), (1, 2)] {
+        let wide = || link("radio", Some(100_000_000));
+        net.join_over(one, other, wide(), wide());
+    }
+    net.settle();
+    let tiny = Form { size: Some(Size { width: 160, height: 120 }), ..Form::FULL };
+    let measured = |millis| {
+        let work = Duration::from_millis(millis);
+        [tiny, SMALL].map(|form| ScaledForm { form, bytes_max: 5_000, takes: work, work }).to_vec()
+    };
+    let publisher = net.publish(0, PublisherSpec { scaled: measured(4), ..camera("left") });
+    let here = |form| SubscriptionSpec { form, proxy: Proxy::Subscriber, ..promised("left") };
+    let [one, same] = [SMALL; 2].map(|form| net.subscribe(2, here(form)));
+    net.settle();
+    // 25 samples per second, at the publisher's cost until this node has measured its own. Delivery costs nothing.
+    let held = |net: &Net| net.nodes[2].processor_use().unwrap().held;
+    assert_eq!((net.heard(one), net.heard(same)), (&[publisher][..], &[publisher][..]));
+    assert_eq!(held(&net), 100_000_000);
+    let other = net.subscribe(2, here(tiny));
+    net.settle();
+    assert_eq!((net.heard(other), held(&net)), (&[publisher][..], 200_000_000));
+    // The full stream is not scaled.
+    net.subscribe(2, here(Form::FULL));
+    net.settle();
+    assert_eq!(held(&net), 200_000_000);
+    net.nodes[2].set_scaling(net.now, publisher, measured(8));
+    net.drain(2);
+    net.run(Duration::from_secs(1));
+    let refusal = net.seen[2].refused.last().unwrap().clone();
+    let reason = RefusalReason::Processor { needed: 400_000_000, available: 300_000_000 };
+    assert_eq!((refusal.reason, refusal.node), (reason, id(2)));
+    assert!(held(&net) <= 300_000_000, "{}", held(&net));
+    for user in [one, same, other] {
+        net.unsubscribe(user);
+    }
+    net.settle();
+    assert_eq!(held(&net), 0);
+}
+
+#[test]
 fn a_contract_ends_with_its_proxy_and_returns_with_it() {
     let mut net = ring(Some(1_000_000));
     let publisher = net.publish(0, camera("camera"));

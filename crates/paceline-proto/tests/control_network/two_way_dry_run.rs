@@ -3,9 +3,9 @@
 use super::net::{Net, camera, id, link, promised};
 use super::two_way::{NARROW, THIN, commands, row, tied};
 use paceline_proto::control::{
-    OppositeStream, PublisherSpec, Refusal, RefusalReason, SubscriptionSpec,
+    OppositeStream, PublisherSpec, Refusal, RefusalReason, SubscriptionSpec, TrafficTrial,
 };
-use paceline_proto::{Proxy, PublisherId, Size, Tag};
+use paceline_proto::{Envelope, Proxy, PublisherId, Size, Tag};
 use paceline_sched::Duration;
 
 /// The answer of a dry run at node 2, the operator.
@@ -96,6 +96,38 @@ fn both_halves_are_counted_on_a_link_that_carries_both() {
         assert!(compare(star(THIN), 15_000, mutual).is_some(), "together they need more");
         assert_eq!(compare(star(2 * THIN), 15_000, mutual), None);
     }
+}
+
+/// Returns the number of trials of a growing camera that are granted beside the commands.
+fn granted_trials(mutual: bool, request: SubscriptionSpec, command_bytes: u64) -> u32 {
+    let mut net = star(THIN);
+    let pictures = net.publish(0, camera("camera"));
+    net.publish(2, PublisherSpec { bytes_max: Some(command_bytes), ..commands() });
+    let with = mutual.then(|| Tag::new("camera").unwrap());
+    net.subscribe(0, SubscriptionSpec { with, ..promised("cmd") });
+    net.settle();
+    let trial = |step: u64| TrafficTrial {
+        period: Duration::from_millis(40),
+        bytes_max: 500 * step,
+        envelope: Envelope { burst: 500 * step, bytes_per_s: 12_500 * step, learned: false },
+        within: Duration::from_millis(400),
+    };
+    net.nodes[2].survey_trials(net.now, pictures, request, (1..=40).map(trial).collect()).unwrap();
+    net.drain(2);
+    net.settle();
+    let (.., fits) = net.seen[2].surveyed.pop().unwrap();
+    let granted = fits.trailing_ones();
+    assert_eq!(granted, fits.count_ones(), "larger pictures need more");
+    granted
+}
+
+#[test]
+fn trials_of_a_tied_request_are_for_its_own_half() {
+    let beside = granted_trials(false, tied(), 15_000);
+    assert!((1..40).contains(&beside), "{beside}");
+    assert_eq!(granted_trials(true, tied(), 15_000), beside, "also if the other half leads");
+    assert!(granted_trials(true, tied(), 100) > beside, "the other half counts");
+    assert_eq!(granted_trials(true, tied(), 50_000), 0, "the other half fits nowhere");
 }
 
 #[test]

@@ -140,7 +140,8 @@ impl ServiceRefused {
     }
 }
 
-/// An answer to the contract of an interest: the ends need the whole delay for one owner, whose updates
+/// An answer to the contract of an interest: the ends need so much of the delay that the links to an owner
+/// cannot keep the rest. A granted contract stays in force, but its updates may be later; without one they
 /// are best effort.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct EndsTooSlow {
@@ -148,7 +149,7 @@ pub(crate) struct EndsTooSlow {
     owner: String,
     /// The time that is debited for the modules at both ends.
     ends_s: f64,
-    /// The least delay that leaves time for the links.
+    /// The least delay that leaves enough time for the links.
     delay_s: f64,
 }
 

@@ -167,7 +167,8 @@ impl Asked {
         }
         sums.samples += 1;
         sums.scaled += u64::from(self.spec.form.converts());
-        sums.films += u64::from(source.clip.is_some());
+        // Scaled pictures do not have the sizes of a film.
+        sums.films += u64::from(source.clip.is_some() && !self.spec.form.converts());
         if in_time {
             let part = delay.as_nanos() * 1_000 / within.as_nanos().max(1);
             sums.worst = sums.worst.max(part);

@@ -1,7 +1,7 @@
 //! The tags of a world.
 
 use super::error::WorldError;
-use super::state::{ReceivedPacket, Shared};
+use super::state::{ReceivedPacket, Shared, State};
 use crate::shell::clock;
 use crate::status::SubscriptionId;
 use crate::{
@@ -17,7 +17,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The greatest number of participants whose nodes are remembered: twice the greatest limit of participants.
+/// The greatest number of participants whose nodes are remembered: twice the greatest limit of participants. Packets of
+/// others are dropped, because anybody could have sent them.
 const NODES_MAX: usize = 20_000;
 
 /// The publishers and subscriptions of a participant. Chunks that begin with `@` match no wildcard, so subscriptions
@@ -35,6 +36,17 @@ pub(super) struct Channels {
     nodes: BTreeMap<PeerId, NodeId>,
     /// The subscriptions, which end with the channels.
     _received: Vec<Subscription>,
+}
+
+/// The origin of a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum PacketOrigin {
+    /// The participant that it names, as far as is known.
+    Genuine,
+    /// Another participant or node.
+    Forged,
+    /// A participant beyond the greatest number.
+    TooMany,
 }
 
 /// The promised updates to one observer.
@@ -170,18 +182,43 @@ impl Channels {
             .collect()
     }
 
-    /// Returns whether a packet is from the participant that it names: that of its tag, on the node from which its
-    /// packets have come before. A packet that cannot be read has no sender.
-    pub(super) fn is_genuine(&mut self, packet: &ReceivedPacket) -> bool {
-        let Some(named) = Packet::sender(&packet.payload) else { return true };
+    /// Returns the packets that are from the participants that they name, and counts the others.
+    pub(super) fn genuine(
+        &mut self,
+        mut packets: Vec<ReceivedPacket>,
+        state: &mut State,
+    ) -> Vec<ReceivedPacket> {
+        let mut beyond = 0;
+        packets.retain(|packet| {
+            let origin = self.origin(packet);
+            state.packets_forged += u64::from(origin == PacketOrigin::Forged);
+            beyond += u64::from(origin == PacketOrigin::TooMany);
+            origin == PacketOrigin::Genuine
+        });
+        if beyond > 0 {
+            state.participant.count_too_many(beyond);
+            let known = &state.participant;
+            self.nodes.retain(|peer, _| known.name_of(*peer).is_some());
+        }
+        packets
+    }
+
+    /// Returns the origin of a packet. It is genuine on the tag of the participant that it names, from the node from
+    /// which this participant's packets have come before. A packet that cannot be read has no sender.
+    fn origin(&mut self, packet: &ReceivedPacket) -> PacketOrigin {
+        let Some(named) = Packet::sender(&packet.payload) else { return PacketOrigin::Genuine };
         if packet.peer != Some(named) {
-            return false;
+            return PacketOrigin::Forged;
         }
-        let known = self.nodes.get(&named).copied();
-        if known.is_none() && self.nodes.len() < NODES_MAX {
-            self.nodes.insert(named, packet.node);
+        match self.nodes.get(&named) {
+            Some(known) if *known == packet.node => PacketOrigin::Genuine,
+            Some(_) => PacketOrigin::Forged,
+            None if self.nodes.len() >= NODES_MAX => PacketOrigin::TooMany,
+            None => {
+                self.nodes.insert(named, packet.node);
+                PacketOrigin::Genuine
+            }
         }
-        known.unwrap_or(packet.node) == packet.node
     }
 }
 

@@ -8,7 +8,7 @@ use crate::shell::clock;
 use paceline_objects::PeerId;
 use paceline_objects::contract::{DelayParts, PromisedService};
 use paceline_objects::participant::Outgoing;
-use paceline_sched::Duration as Span;
+use paceline_sched::{Duration as Span, Instant};
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -18,9 +18,18 @@ use std::time::Duration;
 /// The longest time between two iterations.
 const IDLE: Duration = Duration::from_millis(500);
 
+/// The least time between two examinations of the answers of paths.
+const ANSWERS: Span = Span::from_millis(10);
+
 /// Starts the thread of a world.
 pub(super) fn start(channels: Channels, shared: Arc<Shared>) -> io::Result<JoinHandle<()>> {
-    let engine = Engine { channels, reservations: Reservations::default(), changes: 0, shared };
+    let engine = Engine {
+        channels,
+        reservations: Reservations::default(),
+        changes: 0,
+        answered: Instant::ZERO,
+        shared,
+    };
     std::thread::Builder::new().name("paceline-world".to_owned()).spawn(move || engine.run())
 }
 
@@ -39,6 +48,8 @@ struct Engine {
     reservations: Reservations,
     /// The changes of interests that the channels follow.
     changes: u64,
+    /// When the answers of the paths were last examined.
+    answered: Instant,
     shared: Arc<Shared>,
 }
 
@@ -46,31 +57,45 @@ impl Engine {
     fn run(mut self) {
         while let Some(wake) = self.iterate() {
             worker::feed(&self.shared);
-            self.reservations.update(&self.shared);
-            self.shared.wait(wake.min(IDLE));
+            let wake = wake.min(self.answers());
+            self.shared.wait(wake);
         }
         self.shared.lock().worker = None;
+    }
+
+    /// Takes the answers of the paths, and requests contracts. Not in each iteration, because it takes as long as there
+    /// are contracts. Returns the time until the next call.
+    fn answers(&mut self) -> Duration {
+        let now = clock::now();
+        let next = self.answered + ANSWERS;
+        if now < next {
+            return next.since(now).into();
+        }
+        self.answered = now;
+        let grants = self.channels.grants();
+        if !grants.is_empty() {
+            let mut state = self.shared.lock();
+            grants
+                .into_iter()
+                .for_each(|(peer, service)| state.participant.grant(peer, service, now));
+        }
+        self.reservations.update(&self.shared);
+        IDLE
     }
 
     /// Applies the packets that have arrived, and sends those that are due. Returns the time until the next are, and
     /// `None` at the end.
     fn iterate(&mut self) -> Option<Duration> {
-        let (mut packets, dropped) = self.shared.take();
-        let arrived = packets.len();
-        packets.retain(|packet| self.channels.is_genuine(packet));
-        let forged = arrived - packets.len();
+        let (packets, dropped) = self.shared.take();
         let time = self.shared.time();
         let mut state = self.shared.lock();
         state.packets_dropped += dropped;
-        state.packets_forged += forged as u64;
+        let packets = self.channels.genuine(packets, &mut state);
         if state.ended {
             let farewell = state.participant.farewell();
             drop(state);
             self.send(farewell);
             return None;
-        }
-        for (peer, service) in self.channels.grants() {
-            state.participant.grant(peer, service, time.now);
         }
         let begin = clock::now();
         let count = packets.len();

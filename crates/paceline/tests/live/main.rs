@@ -50,4 +50,5 @@ mod thin_link;
 mod timed;
 mod trust;
 mod video;
+mod world_faults;
 mod worlds;

@@ -22,7 +22,7 @@ fn wanted(trunk: u128) -> Wanted {
 fn messages() -> Vec<ReserveMessage> {
     let share = Share { rate: 1, burst: 2, bound: Duration::from_nanos(3) };
     let mut all = vec![
-        ReserveMessage::Admit(Admit {
+        ReserveMessage::Admit(Box::new(Admit {
             name: name(1),
             path: vec![NodeIndex(1), NodeIndex(2), NodeIndex(u64::MAX)],
             weights: vec![1, u32::MAX],
@@ -32,7 +32,7 @@ fn messages() -> Vec<ReserveMessage> {
             backward: Some(Wanted { level: None, loss: LossTolerance::EDF, ..wanted(5) }),
             scaled: Some(Box::new(Scaled { at: 1, wanted: wanted(6) })),
             spent: Duration::from_millis(20),
-        }),
+        })),
         ReserveMessage::Accept(Accept {
             name: name(2),
             slack: Duration::from_nanos(9),

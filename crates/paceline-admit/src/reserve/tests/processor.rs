@@ -137,7 +137,7 @@ fn a_node_between_the_ends_scales_and_is_charged_for_it_until_the_end() {
         let whole = Request { scaled: Some(scaled), ..forward(&[1, 0, 2], 60) };
         origin.request(Instant::ZERO, &whole).unwrap();
         let Some(ReserveOutput::Send { message, .. }) = origin.poll_output() else { panic!() };
-        let here = Here { link: None, work };
+        let here = Here { work, ..Here::default() };
         node.handle_message_on(Instant::ZERO, NodeIndex(1), message, here);
         let Some(ReserveOutput::Send { to, message }) = node.poll_output() else { panic!() };
         (to, message)

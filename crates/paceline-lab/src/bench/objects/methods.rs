@@ -7,7 +7,7 @@ mod reckoning;
 mod table;
 
 pub(super) use accumulator::{Accumulator, Priority};
-pub(super) use exchange::{OurExchange, reserved_bytes_per_second};
+pub(super) use exchange::{OurExchange, REFRESH};
 pub(super) use fixed::FixedRate;
 pub(super) use reckoning::DeadReckoning;
 pub(super) use table::DistanceTable;

@@ -5,21 +5,31 @@ use super::world::{CARS, OBSERVERS, Scene};
 use paceline_objects::Motion;
 use paceline_objects::motion::distance;
 use paceline_sched::{Duration, Instant};
+use paceline_sim::Random;
+use std::collections::VecDeque;
 
 /// The first part of a run, which is not measured.
 const WARM_UP: Duration = Duration::from_secs(10);
+/// The time after which a loss is known.
+const REPORT: Duration = Duration::from_millis(100);
 /// The error in metres of a car that an observer does not know.
 const UNKNOWN: f64 = 1_000.0;
-/// The longest time from an exchange until its update has arrived, for promised ones.
-pub(super) const DELAY: Duration = Duration::from_millis(100);
 
 /// A way to send cars to observers.
 pub(super) trait Method {
     /// Returns the messages to be sent now.
     fn tick(&mut self, scene: &Scene) -> Vec<Packet>;
 
+    /// Returns the longest time from an exchange until its update has arrived, for promised ones.
+    fn delay(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Notes that a message arrived.
     fn delivered(&mut self, _packet: &Packet, _now: Instant) {}
+
+    /// Notes that a message was lost.
+    fn lost(&mut self, _packet: &Packet, _now: Instant) {}
 }
 
 /// The measurements of a run.
@@ -116,18 +126,39 @@ impl Replicas {
     }
 }
 
-/// Runs a method through all scenes.
+/// Runs a method through all scenes over a link that loses nothing.
 pub(super) fn run(method: &mut dyn Method, scenes: &[Scene]) -> Outcome {
+    run_with_loss(method, scenes, 0)
+}
+
+/// Runs a method through all scenes over a link that loses so many of 1,000 messages. The sender knows of a loss one
+/// report interval later. The link retransmits nothing.
+pub(super) fn run_with_loss(
+    method: &mut dyn Method,
+    scenes: &[Scene],
+    loss_permille: u64,
+) -> Outcome {
+    let mut random = Random::new(7);
+    let mut losses: VecDeque<(Instant, Packet)> = VecDeque::new();
+    let delay = method.delay();
     let mut outcome = Outcome::default();
     let mut link: Link<(Packet, Vec<Motion>)> = Link::new();
     let mut replicas = Replicas(vec![vec![None; CARS]; OBSERVERS]);
     let begin = scenes.first().map_or(Instant::ZERO, |scene| scene.now) + WARM_UP;
     for scene in scenes {
         let measured = scene.now >= begin;
+        while losses.front().is_some_and(|(known, _)| *known <= scene.now) {
+            let lost = losses.pop_front();
+            lost.iter().for_each(|(_, packet)| method.lost(packet, scene.now));
+        }
         while let Some((at, (packet, motions))) = link.receive(scene.now) {
+            if random.next() % 1_000 < loss_permille {
+                losses.push_back((at + REPORT, packet));
+                continue;
+            }
             replicas.apply(&packet, &motions);
             if measured {
-                let late = packet.promised.iter().filter(|due| at.since(**due) > DELAY).count();
+                let late = packet.promised.iter().filter(|due| at.since(**due) > delay).count();
                 outcome.late += u64::try_from(late).unwrap_or_default();
             }
             method.delivered(&packet, scene.now);

@@ -79,7 +79,7 @@ fn grants(bytes_max: u64, backward: impl Fn(Wanted) -> Option<Wanted>) -> bool {
         scaled: asked.scaled.map(Box::new),
         spent: Duration::ZERO,
     };
-    let message = Message::Reserve(Box::new(ReserveMessage::Admit(admit))).encode();
+    let message = Message::Reserve(Box::new(ReserveMessage::Admit(Box::new(admit)))).encode();
     control.handle_message(NOW, INTRUDER, message).unwrap();
     let outputs = std::iter::from_fn(|| control.poll_output());
     let sent: Vec<(NodeId, Message)> = outputs

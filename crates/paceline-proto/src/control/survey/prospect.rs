@@ -56,10 +56,7 @@ impl Control {
         let tie = tie_of(&self.registry, &tree, pair, (&spec.tag, &first.request));
         let Some((tag, other)) = first.request.with.clone().zip(tie) else {
             let hoped = Hoped { grant, opposite: None, follows: false };
-            return Some(Prospect::open(
-                Query { first, opposite: None, trials: Vec::new() },
-                hoped,
-            ));
+            return Some(Prospect::open(Query::new(first, None, false), hoped));
         };
         let Some(key) = other else {
             let refusal = self.opposed(pair, publisher.node, (&tag, true));
@@ -72,7 +69,7 @@ impl Control {
                 let follows = half.request.with.as_ref() == Some(&spec.tag) && key < pair;
                 let (first, second) = if follows { (half, first) } else { (first, half) };
                 let hoped = Hoped { grant, opposite: Some(Box::new(opposite)), follows };
-                Prospect::open(Query { first, opposite: Some(second), trials: Vec::new() }, hoped)
+                Prospect::open(Query::new(first, Some(second), follows), hoped)
             }
             Err(reason) => {
                 let refusal = self.opposed(pair, key.1.node, (&tag, false));

@@ -29,7 +29,9 @@ pub(super) struct Query {
     pub(super) first: Half,
     /// The opposite pair, of which both are granted or neither.
     pub(super) opposite: Option<Half>,
-    /// At most [`TrafficTrial::TRIALS_MAX`], for the first pair.
+    /// True if the trials are for the opposite pair: then the caller's request is that one.
+    pub(super) follows: bool,
+    /// At most [`TrafficTrial::TRIALS_MAX`], for one of the pairs.
     pub(super) trials: Vec<TrafficTrial>,
 }
 
@@ -64,11 +66,25 @@ impl Half {
 }
 
 impl Query {
+    /// Returns a question without trials.
+    pub(super) const fn new(first: Half, opposite: Option<Half>, follows: bool) -> Self {
+        Self { first, opposite, follows, trials: Vec::new() }
+    }
+
+    /// Returns the pair of the trials, and the other one.
+    pub(super) const fn tried(&self) -> (&Half, Option<&Half>) {
+        match &self.opposite {
+            Some(opposite) if self.follows => (opposite, Some(&self.first)),
+            other => (&self.first, other.as_ref()),
+        }
+    }
+
     pub(super) fn encode(&self) -> Bytes {
         let mut out = vec![Topic::Room.code()];
         self.first.write(&mut out);
         out.put_flag(self.opposite.is_some());
         self.opposite.iter().for_each(|half| half.write(&mut out));
+        out.put_flag(self.follows);
         out.put_varint(self.trials.len() as u64);
         self.trials.iter().for_each(|trial| trial.write(&mut out));
         out.into()
@@ -80,11 +96,12 @@ impl Query {
         let first = Half::read(&mut reader)?;
         let tied = reader.flag("opposite")?;
         let opposite = if tied { Some(Half::read(&mut reader)?) } else { None };
+        let follows = reader.flag("follows")?;
         let count = reader.len(TrafficTrial::TRIALS_MAX, "trials")?;
         let trials =
             (0..count).map(|_| TrafficTrial::read(&mut reader)).collect::<Result<_, _>>()?;
         reader.finish()?;
-        Ok(Self { first, opposite, trials })
+        Ok(Self { first, opposite, follows, trials })
     }
 }
 
@@ -144,7 +161,8 @@ mod tests {
             let period = Duration::from_millis(40);
             let trial = TrafficTrial { period, bytes_max: 500, envelope, within };
             let trials = vec![trial; usize::from(opposite.is_some())];
-            let query = Query { first: first.clone(), opposite, trials };
+            let follows = opposite.is_some();
+            let query = Query { first: first.clone(), opposite, follows, trials };
             let body = query.encode();
             assert_eq!(Query::decode(body.slice(1..)), Ok(query));
             assert!(Query::decode(body.slice(1..body.len() - 1)).is_err(), "cut");

@@ -1,36 +1,31 @@
 //! The exchange list of this project, with a contract for the most relevant objects.
 
 use crate::bench::objects::budget::ByteBucket;
-use crate::bench::objects::link::{LARGEST, MESSAGE_BYTES, Packet};
-use crate::bench::objects::run::{DELAY, Method};
+use crate::bench::objects::link::{LARGEST, Packet};
+use crate::bench::objects::promise::{MOTION_BYTES, Promise, settings};
+use crate::bench::objects::run::Method;
 use crate::bench::objects::world::{CARS, OBSERVERS, Scene, TICK, relevance};
-use paceline_objects::contract::{PromisedService, UpdateSizes};
-use paceline_objects::exchange::{
-    Exchange, ExchangeClass, ExchangeList, ExchangeSettings, ObjectFacts, Observer,
-};
+use paceline_objects::exchange::{Exchange, ExchangeClass, ExchangeList, ObjectFacts, Observer};
 use paceline_objects::semantic::{ExchangeTerms, PairView};
-use paceline_objects::{GroupMask, Motion, ObjectContract, ObjectIndex, PeerId};
+use paceline_objects::{GroupMask, Motion, ObjectIndex, PeerId};
 use paceline_sched::{Duration, Instant};
 
-/// The bytes of the group of motion.
-const MOTION_BYTES: [u32; 1] = [24];
-
 /// The longest time between two updates, as the heartbeat of dead reckoning.
-const REFRESH: Duration = Duration::from_secs(5);
+pub(in crate::bench::objects) const REFRESH: Duration = Duration::from_secs(5);
 
 /// The exchange list of one owner of all cars.
 pub(in crate::bench::objects) struct OurExchange {
     list: ExchangeList,
     bucket: ByteBucket,
-    /// The number of objects of each observer with a contract, and its updates per second.
-    promise: (usize, u32),
+    /// The contract of each observer; `None` without one.
+    promise: Option<Promise>,
     /// The tolerance of objects of relevance 1, in metres.
     tolerance: f64,
     began: bool,
 }
 
 impl OurExchange {
-    pub(in crate::bench::objects) fn new(promise: (usize, u32), tolerance: f64) -> Self {
+    pub(in crate::bench::objects) fn new(promise: Option<Promise>, tolerance: f64) -> Self {
         let list = ExchangeList::new(settings());
         Self { list, bucket: ByteBucket::part(1), promise, tolerance, began: false }
     }
@@ -39,12 +34,10 @@ impl OurExchange {
         for (number, car) in scene.cars.iter().enumerate() {
             self.list.create(index(number), &facts(*car), scene.now)?;
         }
-        let service = service(self.promise);
+        let service = self.promise.map(|promise| promise.service());
         for (number, observer) in scene.observers.iter().enumerate() {
             self.list.join(peer(number), seeing(*observer), scene.now)?;
-            if service.objects > 0 {
-                self.list.promise(peer(number), Some(service), scene.now)?;
-            }
+            self.list.promise(peer(number), service, scene.now)?;
         }
         Ok(())
     }
@@ -88,34 +81,20 @@ impl Method for OurExchange {
         packets
     }
 
+    fn delay(&self) -> Duration {
+        self.promise.map_or(Duration::ZERO, |promise| promise.each.delay)
+    }
+
     fn delivered(&mut self, packet: &Packet, now: Instant) {
         if let Some(observer) = packet.observer {
             self.list.delivered(peer(observer), packet.number, now);
         }
     }
-}
 
-/// Returns the service of an observer: so many objects, each with so many updates per second.
-fn service((count, updates): (usize, u32)) -> PromisedService {
-    let contract =
-        ObjectContract { refresh: REFRESH, ..ObjectContract::per_second(updates, 24, DELAY) };
-    let sizes = UpdateSizes {
-        groups: 1,
-        largest_group: 24,
-        fragment_bytes: u32::try_from(LARGEST).unwrap_or(u32::MAX),
-    };
-    PromisedService::new(contract, count, &sizes, &settings().headers())
-}
-
-/// Returns the reserved traffic of all observers in bytes per second.
-pub(in crate::bench::objects) fn reserved_bytes_per_second(promise: (usize, u32)) -> u64 {
-    u64::try_from(OBSERVERS).unwrap_or(u64::MAX) * service(promise).traffic.bytes_per_s
-}
-
-fn settings() -> ExchangeSettings {
-    ExchangeSettings {
-        message_header_bytes: usize::try_from(MESSAGE_BYTES).unwrap_or_default(),
-        ..ExchangeSettings::default()
+    fn lost(&mut self, packet: &Packet, now: Instant) {
+        if let Some(observer) = packet.observer {
+            self.list.lost(peer(observer), packet.number, now);
+        }
     }
 }
 
@@ -134,7 +113,7 @@ fn packet(message: &Exchange) -> Packet {
 
 fn facts(motion: Motion) -> ObjectFacts<'static> {
     let motion_groups = GroupMask::of(0);
-    ObjectFacts { motion: Some(motion), motion_groups, group_bytes: &MOTION_BYTES }
+    ObjectFacts { motion: Some(motion), motion_groups, group_bytes: &[MOTION_BYTES] }
 }
 
 const fn seeing(motion: Motion) -> Observer {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod evaluation;
+
 use paceline_objects::contract::{PromisedService, UpdateSizes};
 use paceline_objects::exchange::{
     ExchangeClass, ExchangeError, ExchangeList, ExchangeSettings, ObjectFacts, Observer,
@@ -335,6 +337,38 @@ fn a_change_has_constraints_of_its_own() {
 }
 
 #[test]
+fn constraints_hold_for_their_change_alone() {
+    let mut list = list();
+    list.set_terms(ANN, BUS, None, START).unwrap();
+    introduce(&mut list);
+    let change = |list: &mut ExchangeList, millis, group, constraints| {
+        let facts = facts(11.0, &[20, 20], at(millis));
+        list.change_with(CAR, &facts, (GroupMask::of(group), constraints), at(millis)).unwrap();
+    };
+    let groups = |list: &mut ExchangeList, millis| {
+        let message = list.poll(at(millis), &1_000, 1_000).unwrap();
+        list.delivered(ANN, message.number, at(millis));
+        message.updates[0].groups
+    };
+    let none = UpdateConstraints::default();
+    let soon = UpdateConstraints { within: Some(Duration::from_millis(20)), ..none };
+    let half = UpdateConstraints { fidelity_permille: Some(500), ..none };
+    let both = GroupMask::of(0).with(GroupMask::of(1));
+    change(&mut list, 50, 0, none);
+    assert_eq!(groups(&mut list, 50), both);
+    change(&mut list, 60, 0, none);
+    change(&mut list, 70, 1, soon);
+    assert_eq!(groups(&mut list, 100), both, "only the second change had to leave in 20 ms");
+    assert_eq!(list.counters().suppressed(SuppressReason::Expired), 0);
+    change(&mut list, 150, 0, none);
+    change(&mut list, 150, 1, half);
+    assert_eq!(groups(&mut list, 150), both, "the first change requires all of the state");
+    change(&mut list, 200, 0, half);
+    change(&mut list, 200, 1, half);
+    assert_eq!(groups(&mut list, 200).len(), 1, "half of the state");
+}
+
+#[test]
 fn a_deleted_object_is_announced_until_the_observer_knows() {
     let mut list = list();
     list.delete(CAR, START).unwrap();
@@ -369,88 +403,6 @@ fn an_observer_may_leave_during_an_exchange() {
 }
 
 #[test]
-fn objects_in_range_are_evaluated_ten_times_per_second_in_batches() {
-    let mut list = ExchangeList::new(ExchangeSettings::default());
-    for object in 0..1_000 {
-        let x = if object % 2 == 0 { 50.0 } else { 5_000.0 };
-        list.create(ObjectIndex(object), &facts(x, &[1], START), START).unwrap();
-    }
-    let unplaced = ObjectFacts { motion: None, ..facts(0.0, &[1], START) };
-    list.create(ObjectIndex(1_000), &unplaced, START).unwrap();
-    list.join(ANN, Observer::at([0.0; 3], 100.0, START), START).unwrap();
-    let (mut times, mut pairs) = (Vec::new(), 0);
-    while let Some(now) = list.next_wake().filter(|wake| *wake < at(1_000)) {
-        let Some(batch) = list.next_batch(now) else {
-            while list.poll(now, &u64::MAX, 1_000).is_some() {}
-            continue;
-        };
-        times.push(now);
-        pairs += batch.pairs.len();
-        assert!(batch.pairs.len() <= 256);
-        let decided = batch.decide(&mut |_: &PairView<'_>| Some(every(100)), &()).unwrap();
-        assert!(list.accept(&decided, now));
-    }
-    assert_eq!((times.len(), pairs), (20, 10 * 501));
-    assert!(times.windows(2).all(|pair| pair[0] < pair[1]), "batches are spread");
-}
-
-#[test]
-fn objects_leave_the_range_beyond_its_border() {
-    let mut list = ExchangeList::new(ExchangeSettings::default());
-    list.create(CAR, &facts(99.0, &[1], START), START).unwrap();
-    list.join(ANN, Observer::at([0.0; 3], 100.0, START), START).unwrap();
-    let mut in_range = |x: f64, now: Instant| {
-        list.change(CAR, &facts(x, &[1], now), GroupMask(0), now).unwrap();
-        let batch = list.next_batch(now)?;
-        let decided = batch.decide(&mut |_: &PairView<'_>| Some(every(50)), &()).unwrap();
-        list.accept(&decided, now);
-        Some(batch.pairs.len())
-    };
-    assert_eq!(in_range(101.0, at(0)), None);
-    assert_eq!(in_range(99.0, at(100)), Some(1));
-    assert_eq!(in_range(109.0, at(200)), Some(1));
-    assert_eq!(in_range(111.0, at(300)), None);
-    assert_eq!(in_range(105.0, at(400)), None);
-    assert_eq!(list.pairs(), 0);
-}
-
-#[test]
-fn a_function_that_does_not_return_in_time_is_disabled() {
-    let mut list = list();
-    let batch = list.next_batch(START).unwrap();
-    let late = batch.decide(&mut |_: &PairView<'_>| Some(every(20)), &()).unwrap();
-    list.next_batch(at(49));
-    assert_eq!(list.disabled(batch.peer), None);
-    while list.next_batch(at(50)).is_some() {}
-    let budget = ExchangeSettings::default().function_budget;
-    assert_eq!(list.disabled(batch.peer), Some(&SemanticError::TooSlow(budget)));
-    assert!(!list.accept(&late, at(51)), "a late batch changes nothing");
-    // The fallback rule: both objects in range once per second.
-    while list.next_batch(at(400)).is_some() {}
-    assert_eq!(list.pairs(), 2);
-    list.enable(batch.peer);
-    let peers = (0..8).filter_map(|sweep| list.next_batch(at(600 + 100 * sweep)));
-    assert!(peers.map(|batch| batch.peer).any(|peer| peer == batch.peer));
-}
-
-#[test]
-fn the_end_of_an_earlier_function_does_not_disable_the_next_one() {
-    let mut list = list();
-    let batch = list.next_batch(START).unwrap();
-    list.enable(batch.peer);
-    list.reject(&batch, SemanticError::Failed("the earlier one".to_owned()));
-    assert_eq!(list.disabled(batch.peer), None);
-    // Nobody answers for the earlier function, and the next one has its whole budget.
-    let next = (60..400)
-        .step_by(20)
-        .find_map(|millis| list.next_batch(at(millis)).filter(|next| next.peer == batch.peer));
-    let next = next.expect("it is evaluated again");
-    assert_eq!(list.disabled(batch.peer), None);
-    list.reject(&next, SemanticError::Failed("this one".to_owned()));
-    assert!(list.disabled(batch.peer).is_some());
-}
-
-#[test]
 fn the_same_contract_again_changes_no_place() {
     let mut list = list();
     list.set_terms(ANN, CAR, Some(every(50).weight(1.0)), START).unwrap();
@@ -477,16 +429,6 @@ fn the_same_contract_again_changes_no_place() {
     // With a second place the bus has it, and the car keeps the first one and its gap.
     assert_eq!(leaving(&mut list, at(192)), [BUS]);
     assert_eq!(leaving(&mut list, at(200)), [CAR]);
-}
-
-#[test]
-fn a_function_that_decides_nonsense_is_disabled() {
-    let mut list = list();
-    let batch = list.next_batch(START).unwrap();
-    let decided = batch.decided(vec![Some(every(50).weight(f64::NAN)); 2]);
-    assert!(!list.accept(&decided, START));
-    let reason = list.disabled(batch.peer);
-    assert!(matches!(reason, Some(SemanticError::Terms(TermsError::Weight(_)))), "{reason:?}");
 }
 
 #[test]

@@ -1,0 +1,223 @@
+//! The processor demand criterion: the exact test of a link on which each sample counts when it is due.
+//!
+//! Papers: Baruah, Rosier & Howell 1990 (demand bound functions); Zhang & Burns, "Schedulability Analysis for
+//! Real-Time Systems with EDF Scheduling", IEEE ToC 2009 (quick processor-demand analysis, QPA: from the end of the
+//! longest busy period, all instants between the time in which the demand is carried and the present one can be left
+//! out).
+//!
+//! [`crate::corners`] tests the curves above all samples incrementally, and admits most demands. Only demands that it
+//! refuses are tested here.
+
+use crate::ledger::less;
+use crate::owed::Owed;
+use crate::staircase::Staircase;
+use crate::traffic::{NANOBITS, nanobits, narrow};
+use paceline_sched::LossTolerance;
+use paceline_sched::police::Dual;
+use std::collections::BTreeMap;
+
+/// The most demand functions that a test evaluates, so that its time is bounded: a millisecond. A set that would need
+/// more is refused. Each step evaluates those of all different streams, and most tests take a few steps.
+const EVALUATIONS_MAX: usize = 1 << 15;
+
+/// The demand of one stream: the bytes that are due by each instant after a simultaneous start.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Due {
+    pub(crate) deadline: u64,
+    /// A packet of this length blocks all deadlines before this time.
+    pub(crate) blocks: u64,
+    pub(crate) packet: u64,
+    /// The lines of the curve: bytes at once and bits per second.
+    lines: [(u64, u64); 2],
+    staircase: Option<Staircase>,
+    /// The loss tolerance, if only the services owed count, and the line above them.
+    owed: Option<(u32, u32, Owed)>,
+}
+
+impl Due {
+    pub(crate) fn new(
+        (deadline, blocks, packet): (u64, u64, u64),
+        dual: Dual,
+        staircase: Option<Staircase>,
+        owed: Option<(LossTolerance, Owed)>,
+    ) -> Self {
+        let lines = [(dual.peak_burst, dual.peak_rate), (dual.burst, dual.rate)];
+        let owed = owed.map(|(loss, line)| (loss.x(), loss.y(), line));
+        Self { deadline, blocks, packet, lines, staircase, owed }
+    }
+
+    /// Returns the nanobits due by `at`.
+    fn by(&self, at: u64) -> u128 {
+        let Some(since) = at.checked_sub(self.deadline) else { return 0 };
+        let line =
+            |(burst, rate): (u64, u64)| nanobits(burst) + u128::from(rate) * u128::from(since);
+        let [peak, sustained] = self.lines.map(line);
+        let owed = self.owed.map_or(u128::MAX, |(.., it)| line((it.burst, it.rate)));
+        let curve = peak.min(sustained).min(owed);
+        let steps = self.staircase.and_then(|steps| match self.owed {
+            Some((x, y, _)) => steps.owed_in(since, LossTolerance::new(x, y).ok()?),
+            None => Some(steps.bytes_in(since)),
+        });
+        steps.map_or(curve, |bytes| curve.min(bytes.saturating_mul(NANOBITS)))
+    }
+}
+
+/// An instant at which the sum exceeds the capacity.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Excess {
+    pub(crate) at: u64,
+    /// In bytes, rounded up.
+    pub(crate) needed: u64,
+    /// In bytes, rounded down.
+    pub(crate) available: u64,
+}
+
+/// The demands of all streams of a link.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dues {
+    all: BTreeMap<Due, u32>,
+}
+
+impl Dues {
+    pub(crate) fn add(&mut self, due: &Due) {
+        *self.all.entry(*due).or_default() += 1;
+    }
+
+    pub(crate) fn take(&mut self, due: &Due) {
+        less(&mut self.all, due);
+    }
+
+    pub(crate) fn is_zero(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Checks that a link of `rate` bits per second, which may be blocked by a packet of `other` bytes or by one that
+    /// is due later, carries at every instant what is due, without `minus` and with `plus`.
+    ///
+    /// By the curves, it does from `from` nanoseconds on, and does not at `first`. Returns `None` if there are only
+    /// curves, or if the answer would take too long.
+    pub(crate) fn check(
+        &self,
+        (rate, other): (u64, u64),
+        minus: Option<&Due>,
+        plus: &Due,
+        (first, from): (u64, u64),
+    ) -> Option<Result<(), Excess>> {
+        let mut all: Vec<(Due, u32)> = self.all.iter().map(|(due, count)| (*due, *count)).collect();
+        if let Some((_, count)) = all.iter_mut().find(|(due, _)| Some(due) == minus) {
+            *count = count.saturating_sub(1);
+        }
+        all.push((*plus, 1));
+        all.iter().find(|(due, count)| due.staircase.is_some() && *count > 0)?;
+        let walks = all.iter().any(|(due, _)| due.packet > other);
+        let link = Load { all: &all, rate, other, walks };
+        let mut next = link.carries_at(first).map(|_| from);
+        for _ in 0..EVALUATIONS_MAX / all.len() {
+            match next {
+                Ok(0) => return Some(Ok(())),
+                Ok(at) => next = link.carries_at(at),
+                Err(excess) => return Some(Err(excess)),
+            }
+        }
+        None
+    }
+}
+
+/// The demands on a link, with their numbers.
+struct Load<'a> {
+    all: &'a [(Due, u32)],
+    rate: u64,
+    other: u64,
+    /// A packet of a stream may block for longer than one of other traffic.
+    walks: bool,
+}
+
+impl Load<'_> {
+    /// Checks that the link carries what is due by `at`. Returns the last instant before it at which it may not, or 0 if
+    /// there is none.
+    fn carries_at(&self, at: u64) -> Result<u64, Excess> {
+        let due: u128 = self.all.iter().map(|(due, count)| due.by(at) * u128::from(*count)).sum();
+        if due == 0 {
+            return Ok(0);
+        }
+        let needed = due + nanobits(self.longest(|until| until > at));
+        let carried = u128::from(self.rate) * u128::from(at);
+        if needed > carried {
+            let needed = narrow(needed.div_ceil(NANOBITS));
+            return Err(Excess { at, needed, available: narrow(carried / NANOBITS) });
+        }
+        // Before `at`, no more is due. A packet that blocks until an earlier instant may be longer.
+        let blocking = self.longest(|until| until >= at);
+        let longer = self.all.iter().map(|(due, _)| due).filter(|_| self.walks);
+        let longer = longer.filter(|due| due.blocks < at && due.packet > blocking);
+        let change = longer.map(|due| due.blocks).max().unwrap_or(0);
+        let before = narrow((due + nanobits(blocking) - 1) / u128::from(self.rate.max(1)));
+        Ok(before.max(change).min(at.saturating_sub(1)))
+    }
+
+    /// Returns the length of the longest packet of other traffic, or of a stream whose packets block until these times.
+    fn longest(&self, blocks: impl Fn(u64) -> bool) -> u64 {
+        if !self.walks {
+            return self.other;
+        }
+        let packets = self.all.iter().filter(|(due, count)| *count > 0 && blocks(due.blocks));
+        packets.map(|(due, _)| due.packet).max().unwrap_or(0).max(self.other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_sched::Duration;
+    use proptest::prelude::*;
+
+    fn due() -> impl Strategy<Value = Due> {
+        let steps = (1..9_u64, 3..30_u64, 0..20_u64);
+        let loss = (0..3_u32, 1..4_u32);
+        (1..40_u64, 1..9_u64, steps, loss, any::<bool>()).prop_map(
+            |(deadline, packet, (bytes, period, early), (x, more), stepped)| {
+                let ns = Duration::from_nanos;
+                let (period, early) = (period * 10, early * 10);
+                let rate = (bytes * 8_000_000_000).div_ceil(period);
+                let burst = bytes + (bytes * early).div_ceil(period);
+                let dual = Dual { peak_burst: burst, peak_rate: rate, burst, rate };
+                let steps =
+                    Staircase { bytes, period: ns(period), early: ns(early), clock: ns(period) };
+                let loss = LossTolerance::new(x, x + more).unwrap();
+                let owed = (x > 0).then(|| (loss, Owed { burst: burst * 2, rate }));
+                let blocks = if x > 0 { u64::MAX } else { deadline * 10 };
+                Due::new((deadline * 10, blocks, packet), dual, stepped.then_some(steps), owed)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_test_agrees_with_a_test_of_every_instant(
+            held in proptest::collection::vec(due(), 0..5),
+            plus in due(),
+            gone in any::<prop::sample::Index>(),
+            (rate, other) in (5..60_u64, 0..12_u64),
+        ) {
+            let rate = rate * 100_000_000;
+            let mut dues = Dues::default();
+            held.iter().for_each(|due| dues.add(due));
+            let minus = (!held.is_empty()).then(|| held[gone.index(held.len())]);
+            let from = 2_000;
+            let mut all = held.clone();
+            if !held.is_empty() {
+                all.remove(gone.index(held.len()));
+            }
+            all.push(plus);
+            let fits = (0..=from).all(|at| {
+                let due: u128 = all.iter().map(|due| due.by(at)).sum();
+                let later = all.iter().filter(|due| due.blocks > at).map(|due| due.packet);
+                let blocking = later.max().unwrap_or(0).max(other);
+                due == 0 || due + nanobits(blocking) <= u128::from(rate) * u128::from(at)
+            });
+            let got = dues.check((rate, other), minus.as_ref(), &plus, (plus.deadline, from));
+            let stepped = all.iter().any(|due| due.staircase.is_some());
+            prop_assert_eq!(got.map(|it| it.is_ok()), stepped.then_some(fits));
+        }
+    }
+}
