@@ -46,6 +46,9 @@ class Link:
     proxy: str | None = None
     """The HTTP proxy through which the link connects to ``tcp/`` and ``tls/`` endpoints:
     ``http://HOST:PORT`` or ``http://USER:PASSWORD@HOST:PORT``."""
+    multicast: str | None = None
+    """The multicast groups of the network segment, ``ADDRESS/PREFIX:PORT``, such as ``239.77.0.0/24:7400``: a stream
+    that several neighbours receive in the same form is sent once. Defaults to none."""
     ordered: bool = False
     """Delivers everything in order on a ``quic/`` link with a capacity too. Defaults to false."""
     insecure: bool = False

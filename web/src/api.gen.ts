@@ -361,6 +361,10 @@ aborted: number,
  */
 broken_ago_us: number | null, 
 /**
+ * Multicast group from which the hop receives it; null with unicast.
+ */
+group: string | null, 
+/**
  * Samples in excess of the contract: too early, or longer than declared.
  */
 too_early: number, too_long: number, dropped: Drops, };

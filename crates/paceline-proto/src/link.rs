@@ -24,6 +24,7 @@ mod depth;
 mod expired;
 mod expiry;
 mod fill;
+mod groups;
 mod heads;
 mod hop_state;
 mod hops;
@@ -47,6 +48,7 @@ pub use crate::classes::{
 };
 pub use backlog::MISSES_PER_TURN;
 pub use classes::ClassView;
+pub use groups::GroupMembers;
 pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repairs::MendCounters;
@@ -63,6 +65,7 @@ use classes::ClassStreams;
 use contents::{Item, Notice};
 use control::ControlTurn;
 use depth::Depth;
+use groups::Groups;
 use hops::Hops;
 use paceline_sched::discipline::{Discipline, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
@@ -126,6 +129,10 @@ pub struct Link {
     depth: Depth,
     /// The contents of the current frame that must be sent again if it is lost.
     items: Vec<Item>,
+    /// The same for the other receivers of a frame to a multicast group.
+    copied: Vec<Vec<Item>>,
+    groups: Groups,
+    group_frames: u64,
     /// Frames carry stamps, so that the neighbours can prove transit times.
     proves: bool,
 }
@@ -156,6 +163,9 @@ impl Link {
             repairs: Repairs::default(),
             depth: Depth::default(),
             items: Vec::new(),
+            copied: Vec::new(),
+            groups: Groups::default(),
+            group_frames: 0,
             proves: false,
         }
     }
@@ -169,10 +179,11 @@ impl Link {
     /// Opens a stream. Returns `false` if the index is out of range or in use. Samples are dropped until the
     /// hop is up, so the caller need not know the hop's state.
     pub fn open_stream(&mut self, index: StreamIndex, spec: StreamSpec) -> bool {
-        let up = self.hops.is_up(spec.hop);
+        let (up, key) = (self.hops.is_up(spec.hop), (spec.publisher, spec.form));
         if !self.streams.open(index, spec, up) {
             return false;
         }
+        self.groups.note_opened(index, key);
         self.seat(index);
         if up {
             self.join(index);
@@ -214,6 +225,7 @@ impl Link {
     /// Closes a stream and drops its queued samples. Returns its final counters.
     pub fn close_stream(&mut self, index: StreamIndex) -> Option<StreamCounters> {
         let mut stream = self.streams.take(index)?;
+        self.groups.note_closed(index, (stream.spec.publisher, stream.spec.form));
         self.repairs.forget(|key| key.stream == index);
         self.retiring.retain(|retiring| *retiring != index);
         self.discipline.leave(index);

@@ -45,6 +45,12 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
     if let Some(proxy) = link.getattr("proxy")?.extract::<Option<String>>()? {
         config = config.proxy(&proxy);
     }
+    if let Some(range) = link.getattr("multicast")?.extract::<Option<String>>()? {
+        let parsed = range.parse::<paceline::MulticastRange>();
+        let parsed =
+            parsed.map_err(|error| errors::value(format!("multicast='{range}': {error}")))?;
+        config = config.multicast(parsed);
+    }
     if link.getattr("ordered")?.extract()? {
         config = config.ordered();
     }

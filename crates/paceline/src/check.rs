@@ -51,6 +51,7 @@ impl LinkConfig {
     /// - an endpoint has another protocol than `quic`, `tls`, `tcp` and `unix`,
     /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
     /// - a `quic/` or `tls/` endpoint has no [`Self::tls`],
+    /// - it has multicast groups, but lacks what they need,
     /// - the proxy is not one, or an endpoint cannot pass it, or
     /// - the classes contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
@@ -75,8 +76,26 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
             "capacity of {bits} bit/s: must be at least 8 bit/s, such as 2000000"
         ));
     }
+    multicast(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     endpoints(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
+}
+
+/// Checks the multicast groups of a link.
+fn multicast(link: &LinkConfig) -> Result<(), String> {
+    let Some(range) = link.multicast else { return Ok(()) };
+    let without = if !link.is_quic() {
+        "a quic/ endpoint, over which the keys of groups are sent and lost data is repaired"
+    } else if link.capacity.is_none() {
+        "a capacity, that of the segment"
+    } else if link.ordered {
+        "datagrams; remove ordered"
+    } else if !link.classes.is_empty() {
+        "a single class; remove the classes or multicast"
+    } else {
+        return Ok(());
+    };
+    Err(format!("multicast = \"{range}\" needs {without}"))
 }
 
 /// Checks the endpoints of a link, and its proxy.

@@ -2,6 +2,7 @@
 
 use crate::access::Audit;
 use crate::identity::{Identity, TlsFiles};
+use crate::multicast::MulticastRange;
 use crate::proxy::Proxy;
 use crate::time::ClockConfig;
 use paceline_proto::Carrier;
@@ -42,6 +43,7 @@ pub struct LinkConfig {
     pub(crate) classes: Vec<LinkClass>,
     pub(crate) insecure: bool,
     pub(crate) ordered: bool,
+    pub(crate) multicast: Option<MulticastRange>,
     pub(crate) proxy: Option<Proxy>,
     /// A proxy of an invalid form, without its password, and the error.
     pub(crate) bad_proxy: Option<(String, String)>,
@@ -136,6 +138,19 @@ impl LinkConfig {
     #[must_use]
     pub const fn ordered(mut self) -> Self {
         self.ordered = true;
+        self
+    }
+
+    /// Sends a stream that several neighbours on the same network segment receive in the same form to a UDP multicast group,
+    /// once for all of them.
+    ///
+    /// The first address of the range is for probes, and each other one for one stream. Both ends configure the same range, the link uses QUIC between IPv4 addresses and
+    /// has a [capacity](Self::capacity), which is that of the segment, and no classes. Frames in groups are encrypted and
+    /// authenticated as on the connection, and what is lost is retransmitted there. Neighbours that receive no probes, and
+    /// streams that no other neighbour receives, have unicast.
+    #[must_use]
+    pub const fn multicast(mut self, range: MulticastRange) -> Self {
+        self.multicast = Some(range);
         self
     }
 

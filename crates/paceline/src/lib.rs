@@ -56,6 +56,7 @@ mod identity;
 mod label;
 mod limit;
 mod limits;
+mod multicast;
 pub mod network;
 mod node;
 mod passages;
@@ -83,6 +84,7 @@ pub use feedback::FeedbackWatch;
 pub use identity::certificate_end;
 #[doc(hidden)]
 pub use limit::{LogLimit, Suppressed};
+pub use multicast::MulticastRange;
 pub use node::Node;
 #[doc(hidden)]
 pub use paceline_proto::text;

@@ -36,6 +36,7 @@ pub use paceline_proto::{
 };
 use paceline_proto::{Encoding, Form, Kind, Pattern, Proxy, Retransmit, Tag};
 use paceline_sched::{Capacity, LossTolerance};
+use std::net::SocketAddrV4;
 use std::time::Duration;
 
 /// The status of one node, at most a second old.
@@ -279,6 +280,8 @@ pub struct StreamStatus {
     /// The time from its last violation to [`LinkStatus::at`], with a resolution of 250 ms; `None`
     /// if there was none since the stream was opened.
     pub broken_ago: Option<Duration>,
+    /// The multicast group from which the next hop receives it; `None` with unicast. Lost pieces are unicast in both cases.
+    pub group: Option<SocketAddrV4>,
 }
 
 /// The contract of a stream on one link.

@@ -27,7 +27,7 @@ const deadlines = new Table<Deadline>(
     const { contract, broken_ago_us: ago } = stream;
     const promised = contract ? `${time(contract.deadline_us)}, ${contract.loss} may miss, ${bits(contract.bits_per_s)}` : "–";
     return [
-      `${stream.tag ?? stream.publisher}, ${stream.asked.form}`, `${node.name} ${link.name}`, promised,
+      `${stream.tag ?? stream.publisher}, ${stream.asked.form}`, `${node.name} ${link.name}${stream.group ? ` via ${stream.group}` : ""}`, promised,
       !isBrokenNow(stream) ? "kept" : tolerated ? "late, as the request tolerates" : "broken", count(stream.sent - stream.late), count(missed),
       ago === null ? "0" : `${count(stream.violations)}, the last ${since(ago)}`,
     ];

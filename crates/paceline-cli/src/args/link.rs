@@ -2,12 +2,11 @@
 
 use super::name;
 use paceline::class::{LinkClass, Policy};
-use paceline::{Capacity, LinkConfig};
+use paceline::{Capacity, LinkConfig, MulticastRange};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-const KEYS: &str =
-    "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, ordered, insecure";
+const KEYS: &str = "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, multicast, ordered, insecure";
 const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unixsock-stream"];
 
 /// A link as specified on the command line or in a configuration file.
@@ -29,6 +28,8 @@ pub(crate) struct LinkSpec {
     pub(crate) insecure: bool,
     /// Whether everything arrives in order, also over QUIC with a capacity.
     pub(crate) ordered: bool,
+    /// The addresses of its multicast groups.
+    pub(crate) multicast: Option<MulticastRange>,
     /// The HTTP proxy through which the link connects.
     pub(crate) proxy: Option<String>,
     pub(crate) tls: TlsSpec,
@@ -77,6 +78,9 @@ impl LinkSpec {
         if let Some(proxy) = &self.proxy {
             link = link.proxy(proxy);
         }
+        if let Some(range) = self.multicast {
+            link = link.multicast(range);
+        }
         if self.ordered {
             link = link.ordered();
         }
@@ -116,6 +120,7 @@ impl LinkSpec {
             "tls_cert" => self.tls.cert = Some(value.into()),
             "tls_key" => self.tls.key = Some(value.into()),
             "tls_ca" => self.tls.ca = Some(value.into()),
+            "multicast" => self.multicast = Some(named(key, value, str::parse)?),
             "proxy" => self.proxy = Some(value.to_owned()),
             _ => return Err(format!("key '{key}' is not known: the keys are {KEYS}")),
         }
@@ -185,7 +190,7 @@ mod tests {
     #[test]
     fn a_link_is_read_key_by_key() {
         let link: LinkSpec =
-            "name=radio, listen=tcp/127.0.0.1:7600,connect=tls/[::1]:7601,capacity=2mbit,policy=dwcs,ordered,proxy=http://p:1,insecure"
+            "name=radio, listen=tcp/127.0.0.1:7600,connect=tls/[::1]:7601,capacity=2mbit,policy=dwcs,ordered,multicast=239.77.0.0/24:7400,proxy=http://p:1,insecure"
                 .parse()
                 .unwrap();
         assert_eq!(link.name(1), "radio");
@@ -194,6 +199,7 @@ mod tests {
         assert_eq!(link.capacity.unwrap().bits_per_s(), 2_000_000);
         assert_eq!(link.policy, Policy::DWCS);
         assert!(link.insecure && link.ordered);
+        assert_eq!(link.multicast.unwrap().to_string(), "239.77.0.0/24:7400");
         assert_eq!(link.proxy.as_deref(), Some("http://p:1"));
         let plain: LinkSpec = "connect=unixsock-stream//run/a.sock".parse().unwrap();
         assert_eq!((plain.name(2).as_str(), plain.policy), ("link2", Policy::Vds));
@@ -225,6 +231,7 @@ mod tests {
             ),
             ("listen=tcp/[::1]:1,insecure=yes", "insecure takes no value"),
             ("listen=tcp/[::1]:1,ordered=1", "ordered takes no value"),
+            ("listen=tcp/[::1]:1,multicast=10.0.0.0/24:1", "multicast '10.0.0.0/24:1'"),
         ] {
             let error = text.parse::<LinkSpec>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");

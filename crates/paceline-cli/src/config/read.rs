@@ -37,9 +37,21 @@ pub(super) const KEYS: [&str; 20] = [
     "export",
     "query",
 ];
-pub(super) const LINK_KEYS: [&str; 13] = [
-    "name", "listen", "connect", "capacity", "policy", "tls_cert", "tls_key", "tls_ca", "proxy",
-    "ordered", "insecure", "class", "buffer",
+pub(super) const LINK_KEYS: [&str; 14] = [
+    "name",
+    "listen",
+    "connect",
+    "capacity",
+    "policy",
+    "tls_cert",
+    "tls_key",
+    "tls_ca",
+    "proxy",
+    "multicast",
+    "ordered",
+    "insecure",
+    "class",
+    "buffer",
 ];
 pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"];
 
@@ -59,6 +71,8 @@ const RUNTIME_DIR: &str = "must be an absolute path of 2 to 97 bytes, as text; l
 const ISOLATED: &str = "must be true or false; false joins the other processes of this host";
 const TLS_FILE: &str = "must be the path of a file in PEM format";
 const INSECURE: &str = "must be true or false; true allows listening beyond this host without TLS";
+const MULTICAST: &str =
+    "must be a network of IPv4 multicast addresses and a port, such as \"239.77.0.0/24:7400\"";
 const ORDERED: &str = "must be true or false; true delivers everything in order over QUIC";
 const PROXY: &str = "must be text: http://HOST:PORT or http://USER:PASSWORD@HOST:PORT";
 const TLS_PATH: &str = "must be the absolute path of a file in PEM format";
@@ -229,6 +243,7 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
             })
             .unwrap_or_default(),
         proxy: table.read("proxy", problems, |value| text(value, PROXY, |it| Ok(it.to_owned()))),
+        multicast: table.read("multicast", problems, |value| text(value, MULTICAST, str::parse)),
         ordered: table.read("ordered", problems, |value| truth(value, ORDERED)) == Some(true),
         insecure: table.read("insecure", problems, |value| truth(value, INSECURE)) == Some(true),
     }

@@ -105,6 +105,10 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #tls_ca = "/etc/paceline/ca.pem"
 # The HTTP proxy through which it connects to tcp and tls endpoints. Default: none.
 #proxy = "http://proxy.example:3128"
+# The multicast groups ADDRESS/PREFIX:PORT of its network segment, on all nodes of the segment: a stream that several
+# neighbours receive in the same form is sent once. /20 to /31. It needs quic endpoints and a capacity, that of the
+# segment. Default: none.
+#multicast = "239.77.0.0/24:7400"
 # Delivers everything in order over quic, although a lost packet then delays all that follows. true or false.
 # Default: false. Links without a capacity, and those over tls and tcp, always deliver in order.
 #ordered = false

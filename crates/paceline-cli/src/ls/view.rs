@@ -297,7 +297,7 @@ fn streams(document: &Document) -> Table {
         for stream in &link.streams {
             table.row(vec![
                 format!("{}.{}", node.name, link.name),
-                named(&names, &stream.hop).to_owned(),
+                to(&names, stream),
                 stream.tag.clone().unwrap_or_else(|| stream.publisher.clone()),
                 stream.asked.form.clone(),
                 stream.offered.to_string(),
@@ -309,6 +309,15 @@ fn streams(document: &Document) -> Table {
         }
     }
     table
+}
+
+/// Formats the next hop, and the multicast group from which it receives the stream.
+fn to(names: &BTreeMap<&str, &str>, stream: &Stream) -> String {
+    let hop = named(names, &stream.hop);
+    match &stream.group {
+        Some(group) => format!("{hop} via {group}"),
+        None => hop.to_owned(),
+    }
 }
 
 /// Formats the number of violated windows since the stream was opened, and the time of the last

@@ -148,6 +148,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
             ("policy", was.policy != is.policy),
             ("tls files", was.tls != is.tls),
             ("proxy", was.proxy != is.proxy),
+            ("multicast", was.multicast != is.multicast),
             ("ordered", was.ordered != is.ordered),
             ("insecure", was.insecure != is.insecure),
             ("buffer", was.buffer != is.buffer),

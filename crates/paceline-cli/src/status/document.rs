@@ -262,6 +262,8 @@ pub(crate) struct Stream {
     pub(crate) aborted: u64,
     /// Time from the last violation to the reading of the counters; null if there was none.
     pub(crate) broken_ago_us: Option<u64>,
+    /// Multicast group from which the hop receives it; null with unicast.
+    pub(crate) group: Option<String>,
     /// Samples in excess of the contract: too early, or longer than declared.
     pub(crate) too_early: u64,
     pub(crate) too_long: u64,
@@ -530,6 +532,7 @@ impl Stream {
             violations: counters.violations,
             aborted: counters.aborted,
             broken_ago_us: stream.broken_ago.map(micros),
+            group: stream.group.map(|group| group.to_string()),
             too_early: counters.excess.early,
             too_long: counters.excess.long,
             dropped: counters.drops,

@@ -2,7 +2,7 @@
 
 use super::contents::{Item, Notice, Piece};
 use super::control::ControlRoom;
-use super::hops::window_bytes;
+use super::hops::{Neighbour, window_bytes};
 use super::limits::Limits;
 use super::pacing::spent;
 use super::retransmit::Next;
@@ -95,6 +95,8 @@ impl Link {
                 }
                 continue;
             }
+            // A copy that is behind catches up first, so that one frame can carry the rest for both.
+            let index = self.behind(now, index).unwrap_or(index);
             let node = self.streams.get(index)?.spec.hop;
             if self.hops.has_credit(now, node, &self.pacer.wire) {
                 return Some((node, index));
@@ -131,28 +133,18 @@ impl Link {
     ) {
         let Some(neighbour) = self.hops.get(node) else { return };
         self.items.clear();
-        let transit = self.pacer.wire.capacity.map(|_| Duration::ZERO);
-        let stamp = self.proves.then(|| Echo::stamp_of(now));
-        let echo = neighbour.hop.echo(now);
-        let header = FrameHeader { ack_now: false, transit, stamp, echo, ..neighbour.hop.header() };
-        header.write(&mut out.head);
+        self.header(now, neighbour).write(&mut out.head);
         self.put_notices(node, out);
         if let Some(room) = control {
             self.put_control_first(now, (node, room), out);
         }
         let background = self.put_data(now, node, out, control.is_some());
-        let wire = self.pacer.wire.occupied(out.len() as u64);
-        // With a capacity, a single frame may fill the window, so each frame requests an acknowledgement.
-        let ask_every =
-            if self.pacer.wire.is_paced() { 1 } else { window_bytes(&self.pacer.wire) / 3 };
-        let wire_time = self.pacer.wire.time_of(wire);
-        if let Some(neighbour) = self.hops.get_mut(node) {
-            FrameHeader::set_held(&mut out.head, neighbour.hop.held_until(now, wire_time));
-            FrameHeader::set_transit(&mut out.head, neighbour.hop.transit(wire_time));
-            if neighbour.hop.handle_sent(now, wire, ask_every, wire_time) {
-                FrameHeader::ask_now(&mut out.head);
-            }
-            neighbour.hop.note_items(core::mem::take(&mut self.items));
+        let others = out.group.as_ref().map_or(0, |group| group.others_bytes());
+        let wire = self.pacer.wire.occupied((out.len() + others) as u64);
+        let items = core::mem::take(&mut self.items);
+        self.note_frame(now, (node, wire), items, &mut out.head);
+        if let Some(group) = &mut out.group {
+            self.note_group_frame(now, (node, wire), group);
         }
         if background {
             if let Some(neighbour) = self.hops.get_mut(node) {
@@ -163,6 +155,35 @@ impl Link {
             self.pacer.handle_sent(now, wire);
         }
         self.count_sent(node, wire);
+    }
+
+    /// Returns the header of the next frame with segments to a neighbour.
+    pub(super) fn header(&self, now: Instant, neighbour: &Neighbour) -> FrameHeader {
+        let transit = self.pacer.wire.capacity.map(|_| Duration::ZERO);
+        let stamp = self.proves.then(|| Echo::stamp_of(now));
+        let echo = neighbour.hop.echo(now);
+        FrameHeader { ack_now: false, transit, stamp, echo, ..neighbour.hop.header() }
+    }
+
+    /// Records a frame that occupies `wire` bytes as sent to `node`, and completes its header in `head`.
+    pub(super) fn note_frame(
+        &mut self,
+        now: Instant,
+        (node, wire): (NodeId, u64),
+        items: Vec<Item>,
+        head: &mut [u8],
+    ) {
+        // With a capacity, a single frame may fill the window, so each frame requests an acknowledgement.
+        let ask_every =
+            if self.pacer.wire.is_paced() { 1 } else { window_bytes(&self.pacer.wire) / 3 };
+        let wire_time = self.pacer.wire.time_of(wire);
+        let Some(neighbour) = self.hops.get_mut(node) else { return };
+        FrameHeader::set_held(head, neighbour.hop.held_until(now, wire_time));
+        FrameHeader::set_transit(head, neighbour.hop.transit(wire_time));
+        if neighbour.hop.handle_sent(now, wire, ask_every, wire_time) {
+            FrameHeader::ask_now(head);
+        }
+        neighbour.hop.note_items(items);
     }
 
     /// Fills the frame with segments. If the frame has no control yet (`controlled` is false), control
@@ -179,6 +200,16 @@ impl Link {
         let mut alone = None;
         loop {
             let next = self.next_work(now);
+            if let Some((hop, Next::Head(index))) = next
+                && hop == node
+                && let Some(copies) = self.copies(now, index)
+            {
+                // The frame of a group has nothing else.
+                if !controlled && self.items.is_empty() {
+                    self.put_group(now, index, &copies, out);
+                }
+                break;
+            }
             let promised = next.is_some_and(|(_, next)| self.streams.is_promised(next.stream()));
             if !controlled && !promised {
                 self.put_control(now, node, limits.of(false), out);
@@ -255,42 +286,42 @@ impl Link {
     ///
     /// `limits` bounds the frame's length. A sample that ends in the frame lowers the bound if later segments
     /// would make it miss its deadline.
-    fn put_segment(
+    pub(super) fn put_segment(
         &mut self,
         now: Instant,
         index: StreamIndex,
         limits: &mut Limits,
         out: &mut FrameBuf,
     ) -> bool {
+        self.put_piece(now, index, None, (limits, out))
+    }
+
+    /// Appends a piece of a stream's head to the frame: `exactly` so many bytes, or as many as fit.
+    pub(super) fn put_piece(
+        &mut self,
+        now: Instant,
+        index: StreamIndex,
+        exactly: Option<usize>,
+        (limits, out): (&mut Limits, &mut FrameBuf),
+    ) -> bool {
         let Some(stream) = self.streams.get(index) else { return false };
         let Some(sample) = stream.head() else { return false };
         let mended = self.hops.is_mended(stream.spec.hop);
         let kept = stream.spec.retransmit != Retransmit::None;
         let (published_at, due) = (sample.published_at, self.repair_due(now, index, sample));
-        let head = SampleHead {
-            total: sample.payload.len(),
-            seq: sample.seq,
-            captured: sample.captured,
-            kind: sample.kind,
-            encoding: sample.encoding.clone(),
-            age: sample.age(now),
-            doubt: self.doubt_of(now, stream.spec.hop, sample),
-            attachment: sample.attachment.clone(),
-        };
-        let first = (!stream.head_begun).then_some(&head);
-        let (id, number, offset) = (stream.id, stream.number, stream.head_sent);
-        let data = DataHead { stream: id, number, first, offset, last: false, len: 0 };
+        let head = self.sample_head(now, stream, sample);
+        let heads = self.heads_max(index, stream, &head);
         // A lost frame that opened the stream also contained the start of the sample, so only a complete
         // sample is of use.
         let opens = !mended && !stream.announced && !stream.head_begun;
-        let open = if mended { self.open_bytes(index) } else { OPEN_BYTES_MAX };
-        let heads = data.bytes_max() + if opens || mended { open } else { 0 };
+        let (id, number, offset) = (stream.id, stream.number, stream.head_sent);
         let limit = limits.of(self.streams.is_promised(index));
-        let space = limit.saturating_sub(out.len() + heads);
+        let space = exactly.unwrap_or_else(|| limit.saturating_sub(out.len() + heads));
         let left = stream.head_left();
-        if space < left.min(PIECE_MIN) || space == 0 {
+        if exactly.is_none() && (space < left.min(PIECE_MIN) || space == 0) {
             return false;
         }
+        let space = if exactly.is_none() { space.min(self.gap(index)) } else { space };
         let begun = stream.head_begun;
         let Some(stream) = self.streams.get_mut(index) else { return false };
         let Some((piece, last)) = stream.cut(space) else { return false };
@@ -322,6 +353,35 @@ impl Link {
         }
         out.put_payload(piece);
         true
+    }
+
+    /// Returns the head of a sample in its first piece.
+    pub(super) fn sample_head(&self, now: Instant, stream: &Stream, it: &RawSample) -> SampleHead {
+        SampleHead {
+            total: it.payload.len(),
+            seq: it.seq,
+            captured: it.captured,
+            kind: it.kind,
+            encoding: it.encoding.clone(),
+            age: it.age(now),
+            doubt: self.doubt_of(now, stream.spec.hop, it),
+            attachment: it.attachment.clone(),
+        }
+    }
+
+    /// Returns the size of everything in front of the next piece of a stream's head, at most.
+    pub(super) fn heads_max(&self, index: StreamIndex, stream: &Stream, it: &SampleHead) -> usize {
+        let first = (!stream.head_begun).then_some(it);
+        let (id, number, offset) = (stream.id, stream.number, stream.head_sent);
+        let data = DataHead { stream: id, number, first, offset, last: false, len: 0 };
+        let open = if self.hops.is_mended(stream.spec.hop) {
+            self.open_bytes(index)
+        } else if !stream.announced && !stream.head_begun {
+            OPEN_BYTES_MAX
+        } else {
+            0
+        };
+        data.bytes_max() + open
     }
 
     /// Returns the doubt about a sample's age, if it is known and the frame proves its own transit time.

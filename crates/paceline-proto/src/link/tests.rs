@@ -451,6 +451,8 @@ mod excess;
 mod expired;
 #[path = "tests/expiry.rs"]
 mod expiry;
+#[path = "tests/groups.rs"]
+mod groups;
 #[path = "tests/other_capacity.rs"]
 mod other_capacity;
 #[path = "tests/parted.rs"]

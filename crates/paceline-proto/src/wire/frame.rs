@@ -3,6 +3,8 @@
 use super::ack::Ack;
 use super::codec::{Reader, WireError, Writer};
 use super::{NUMBER_MAX, VERSION};
+use crate::form::Form;
+use crate::ids::{NodeId, PublisherId};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 
@@ -205,6 +207,31 @@ pub struct FrameBuf {
     /// Payloads too large to copy, each with its offset in `head`.
     pub shared: Vec<(usize, Bytes)>,
     shared_bytes: usize,
+    /// The other receivers of a frame for a multicast group; `None` for a frame to one neighbour.
+    pub group: Option<Box<GroupFrame>>,
+}
+
+/// A frame that several neighbours receive with one multicast datagram: each has a frame of its own, and the end of all
+/// of them, a piece of a sample, is the same.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GroupFrame {
+    /// The publisher and the form of the stream, which name the group.
+    pub stream: (PublisherId, Form),
+    /// The length of the common end, in bytes.
+    pub common: usize,
+    /// The other neighbours, each with its frame up to the common end.
+    pub others: Vec<(NodeId, Vec<u8>)>,
+}
+
+impl GroupFrame {
+    /// The bytes that a datagram for a group has for each receiver besides the receiver's own part of the frame, at most.
+    pub const RECEIVER_BYTES: usize = 24;
+
+    /// Returns the bytes that the other receivers add to the datagram.
+    #[must_use]
+    pub fn others_bytes(&self) -> usize {
+        self.others.iter().map(|(_, own)| own.len() + Self::RECEIVER_BYTES).sum()
+    }
 }
 
 /// The minimum size of payloads that are shared instead of copied, in bytes.
@@ -216,6 +243,7 @@ impl FrameBuf {
         self.head.clear();
         self.shared.clear();
         self.shared_bytes = 0;
+        self.group = None;
     }
 
     /// Returns the length of the frame so far, in bytes.

@@ -5,6 +5,7 @@
 
 mod broken;
 mod intake;
+mod multicast;
 mod traces;
 
 use super::clock;
@@ -14,13 +15,14 @@ use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
 use super::realtime::Role;
 use super::rx::{HopShared, LinkRx};
-use super::transport::{Sent, Transport};
+use super::transport::{Multicast, Sent, Transport};
 use super::vitals::{Pulse, Vitals};
 use super::wake::exact_timers;
 use crate::config::LinkConfig;
 use crate::status::SentTo;
 use broken::Broken;
 use intake::Intake;
+use multicast::Following;
 use paceline_proto::NodeId;
 use paceline_proto::link::{HAND_OVER_MAX, Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
@@ -68,6 +70,7 @@ struct Egress {
     frames_lost: u64,
     pulse: Arc<Pulse>,
     broken: Broken,
+    following: Following,
     /// The contracted samples that wait on this node, and those of this link among them.
     host_depth: Arc<HostDepth>,
     depth: u64,
@@ -111,6 +114,7 @@ pub(crate) fn start(
         frames_lost: 0,
         pulse: vitals.pulse(&name),
         broken: Broken::default(),
+        following: Following::default(),
     };
     let vitals = vitals.clone();
     let named = std::thread::Builder::new().name(name.clone());
@@ -143,6 +147,7 @@ impl Egress {
             self.share_hop(node);
         }
         self.take_joined(now);
+        self.follow_groups();
         self.intake.begin_turn();
         self.intake.take(now, &mut self.link);
         self.note_depth();
@@ -167,6 +172,7 @@ impl Egress {
                     if self.link.open_stream(index, spec) {
                         self.intake.open(index, ring);
                     }
+                    self.following.streams_changed = true;
                 }
                 Ok(LinkCommand::Update(index, spec)) => self.link.update_stream(now, index, spec),
                 Ok(LinkCommand::Watch(index)) => self.watched.push(index),
@@ -200,6 +206,7 @@ impl Egress {
     fn close_stream(&mut self, now: Instant, index: StreamIndex) {
         self.intake.close(now, index, &mut self.link);
         self.link.close_stream(index);
+        self.following.streams_changed = true;
         // Publishers that wait for room in the stream must stop waiting.
         self.announcements.room.notify(usize::MAX);
     }
@@ -324,6 +331,7 @@ impl Egress {
     fn keep_house(&mut self, now: Instant) {
         if now >= self.next_find {
             self.next_find = now + FIND_EVERY;
+            self.leave_out_deaf();
             self.transport.find();
         }
         if now >= self.next_snapshot {
@@ -356,6 +364,7 @@ impl Egress {
             present,
             lost: fates.map(|fates| fates.lost.saturating_sub(fates.mistaken)).sum(),
             frames,
+            groups: self.transport.multicast().map(Multicast::views).unwrap_or_default(),
             frames_lost: self.link.frames_lost(),
             wire_bytes,
             greatest_depth: self.link.greatest_depth(),

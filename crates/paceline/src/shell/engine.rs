@@ -6,6 +6,7 @@ mod change;
 mod feedback;
 mod install;
 mod linger;
+mod multicast;
 mod network;
 mod opening;
 mod ordered;
@@ -39,6 +40,7 @@ use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
 use crate::time::Clock;
+use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
@@ -121,6 +123,8 @@ pub(crate) struct Engine {
     publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
     sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
     outgoing: BTreeMap<SourceKey, Outgoing>,
+    /// The neighbours that receive multicast groups, each with the number of the link.
+    segments: BTreeMap<NodeId, u32>,
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     lingering: BTreeMap<PublisherId, Lingering>,
     opening: BTreeMap<PublisherId, Opening>,
@@ -176,6 +180,7 @@ impl Engine {
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             outgoing: BTreeMap::new(),
+            segments: BTreeMap::new(),
             heard: BTreeMap::new(),
             lingering: BTreeMap::new(),
             opening: BTreeMap::new(),
@@ -292,16 +297,8 @@ impl Engine {
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
             Command::Hop { link, node, up, peer } => self.handle_hop(now, link, (node, up), peer),
-            Command::Message { from, message } => {
-                let before = self.control.contradictions();
-                if let Err(error) = self.control.handle_message(now, from, message) {
-                    crate::warn_limited!("invalid control message from {from}: {error}");
-                }
-                if self.control.contradictions() > before {
-                    tracing::debug!("{from} sent a record of a node to which it has no path");
-                    self.gate.note_contradiction(from);
-                }
-            }
+            Command::Multicast { link, nodes } => self.follow_groups(now, link, nodes),
+            Command::Message { from, message } => self.handle_message(now, from, message),
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());
@@ -329,6 +326,17 @@ impl Engine {
                 self.closing = true;
                 self.linger_all(now);
             }
+        }
+    }
+
+    fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {
+        let before = self.control.contradictions();
+        if let Err(error) = self.control.handle_message(now, from, message) {
+            crate::warn_limited!("invalid control message from {from}: {error}");
+        }
+        if self.control.contradictions() > before {
+            tracing::debug!("{from} sent a record of a node to which it has no path");
+            self.gate.note_contradiction(from);
         }
     }
 

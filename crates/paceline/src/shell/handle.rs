@@ -1,13 +1,14 @@
 //! The engine's side of a link: commands to the egress thread, and snapshots from it.
 
 use super::port::{Announcements, RingEnd};
-use super::transport::Transport;
+use super::transport::{GroupView, Transport};
 use crate::status::SentTo;
 use bytes::Bytes;
 use paceline_proto::link::{ClassTree, ClassView, MendCounters, Passage, StreamSpec};
 use paceline_proto::{Form, NodeId, PublisherId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
+use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -72,6 +73,7 @@ pub(crate) struct LinkSnapshot {
     /// Frames that a carrier without order lost.
     pub(crate) lost: u64,
     pub(crate) frames: u64,
+    pub(crate) groups: Vec<GroupView>,
     pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,
     pub(crate) greatest_depth: u64,
@@ -80,6 +82,17 @@ pub(crate) struct LinkSnapshot {
     pub(crate) closed: StreamCounters,
     pub(crate) classes: Vec<ClassView>,
     pub(crate) mended: MendCounters,
+}
+
+impl LinkSnapshot {
+    /// Returns the multicast group that carries a stream to its hop.
+    pub(crate) fn group_of(&self, spec: &StreamSpec) -> Option<SocketAddrV4> {
+        let its = |group: &&GroupView| {
+            group.stream == (spec.publisher, spec.form) && group.members.contains(&spec.hop)
+        };
+        let group = self.groups.iter().find(its).filter(|group| group.members.len() > 1);
+        group.map(|group| group.address)
+    }
 }
 
 /// The engine's side of a link.

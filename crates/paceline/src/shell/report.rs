@@ -25,6 +25,7 @@ use paceline_proto::{
     DropReason, Drops, Excess, Kind, NodeId, Proxy, PublisherId, StreamAges, StreamCounters,
     SubscriptionId, Tag,
 };
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 /// The limit of rows of one kind in a status. Others are left out.
@@ -417,6 +418,18 @@ fn put_stream(row: &StreamStatus, out: &mut Vec<u8>) {
     let StreamAges { entered, entered_ns, left_ns } = row.ages;
     [entered, entered_ns, left_ns].into_iter().for_each(|n| out.put_varint(n));
     put_counters(&row.counters, out);
+    put_option(row.group, put_group, out);
+}
+
+fn put_group(group: SocketAddrV4, out: &mut Vec<u8>) {
+    out.put_u32(u32::from(*group.ip()));
+    out.put_varint(group.port().into());
+}
+
+fn read_group(r: &mut Reader) -> Result<SocketAddrV4, WireError> {
+    let address = Ipv4Addr::from(r.u32("group")?);
+    let port = u16::try_from(r.varint("port")?).map_err(|_| WireError::Invalid("port"))?;
+    Ok(SocketAddrV4::new(address, port))
 }
 
 fn put_contract(row: StreamContract, out: &mut Vec<u8>) {
@@ -469,6 +482,7 @@ fn read_stream(r: &mut Reader) -> Result<StreamStatus, WireError> {
             left_ns: r.varint("age left")?,
         },
         counters: read_counters(r)?,
+        group: read_option(r, read_group)?,
         broken_ago: None,
     })
 }

@@ -16,6 +16,7 @@ mod dial;
 mod handshakes;
 mod inbox;
 mod meet;
+mod multicast;
 mod outbox;
 mod pacer;
 mod peer;
@@ -29,6 +30,8 @@ mod unix;
 use crate::config::LinkConfig;
 use crate::identity::Introduction;
 use bytes::Bytes;
+use multicast::PROBE_EVERY;
+pub(crate) use multicast::{GroupView, Multicast};
 use paceline_proto::NodeId;
 use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::FrameBuf;
@@ -119,6 +122,15 @@ impl Transport {
         if let Some(identity) = shared.identity.clone() {
             tokio::spawn(shared.clone().renew(identity));
         }
+        if shared.multicast.is_some() {
+            let shared = shared.clone();
+            tokio::spawn(async move {
+                loop {
+                    sleep(PROBE_EVERY).await;
+                    shared.multicast.iter().for_each(Multicast::tick);
+                }
+            });
+        }
         drop(entered);
         Ok(Self { shared, quic: endpoints, runtime })
     }
@@ -133,7 +145,15 @@ impl Transport {
     /// The caller's window keeps the data in flight below the capacity of the transport's queue, so
     /// there is room whenever the hop is alive.
     pub(crate) fn try_send(&self, node: NodeId, frame: &FrameBuf) -> Sent {
+        if let (Some(multicast), Some(group)) = (&self.shared.multicast, &frame.group) {
+            return multicast.send(node, frame, group, &self.shared.peers);
+        }
         self.shared.peers.get(node).map_or(Sent::Down, |peer| peer.send(frame))
+    }
+
+    /// Returns the multicast groups, if the link uses any.
+    pub(crate) fn multicast(&self) -> Option<&Multicast> {
+        self.shared.multicast.as_ref()
     }
 
     /// Returns the name that a peer has proven; `None` if it has proven none.

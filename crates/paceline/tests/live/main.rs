@@ -39,6 +39,7 @@ mod requests;
 mod rights;
 mod rogue;
 mod scenarios;
+mod segment;
 mod shared;
 mod stale;
 mod strangers;

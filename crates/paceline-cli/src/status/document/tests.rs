@@ -26,6 +26,7 @@ fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> Stre
         }),
         ages: StreamAges { entered: 50, entered_ns: 250_000_000, left_ns: 940_000_000 },
         broken_ago: Some(Duration::from_secs(42)),
+        group: None,
         counters: StreamCounters {
             offered: 50,
             sent: 47,
@@ -285,6 +286,7 @@ fn expected_link() -> serde_json::Value {
             "violations": 2,
             "aborted": 2,
             "broken_ago_us": 42_000_000,
+            "group": null,
             "too_early": 5,
             "too_long": 2,
             "dropped": { "superseded": 3 },

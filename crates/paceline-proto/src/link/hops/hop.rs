@@ -32,6 +32,8 @@ const ASK_EVERY_FRAMES: usize = WINDOW_FRAMES / 3;
 const ASK_AGAIN_SOON: Duration = Duration::from_millis(25);
 /// The same for hops that are not paced, where few frames request an acknowledgement.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// The number of frames to multicast groups that are lost in a row until the hop gets unicast frames again.
+const GROUP_LOSSES_MAX: u32 = 8;
 /// A hop whose oldest unacknowledged frame is older than this is stalled. It receives nothing until it
 /// answers, and no longer counts against the link's limit of bytes in flight.
 const STALLED_AFTER: Duration = Duration::from_millis(150);
@@ -544,6 +546,19 @@ impl Hop {
             newest.background = true;
             self.background_bytes += newest.bytes;
         }
+    }
+
+    /// Marks the last sent frame as one to a multicast group, whose bytes another hop counts if `elsewhere`.
+    pub(in crate::link) fn note_group(&mut self, elsewhere: bool) {
+        if let Some(ledger) = &mut self.ledger {
+            ledger.note_group(elsewhere);
+        }
+    }
+
+    /// Returns `true` if its frames to multicast groups seem not to arrive: too many in a row were lost.
+    #[must_use]
+    pub fn misses_groups(&self) -> bool {
+        self.ledger.as_ref().is_some_and(|ledger| ledger.group_losses() >= GROUP_LOSSES_MAX)
     }
 
     /// Records the contents of the last sent frame that must be repeated if it is lost.

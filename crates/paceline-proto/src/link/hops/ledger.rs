@@ -32,6 +32,10 @@ struct Sent {
     /// The time at which it has left the wire here.
     left: Instant,
     background: bool,
+    /// It went to a multicast group.
+    grouped: bool,
+    /// It went to a multicast group, and another hop counts its bytes.
+    counted_elsewhere: bool,
     state: State,
     /// An acknowledgement has shown that a later frame arrived before it.
     overtaken: bool,
@@ -65,9 +69,21 @@ pub(in crate::link) struct Ledger {
     lost: Vec<Item>,
     opened: Vec<Item>,
     fates: Fates,
+    /// The frames to multicast groups that were lost since one arrived.
+    group_losses: u32,
 }
 
 impl Ledger {
+    /// Returns the number of frames to multicast groups that were lost since one arrived.
+    pub(in crate::link) const fn group_losses(&self) -> u32 {
+        self.group_losses
+    }
+
+    /// Forgets the lost frames to multicast groups.
+    pub(in crate::link) const fn forget_group_losses(&mut self) {
+        self.group_losses = 0;
+    }
+
     /// Returns the bytes in flight, and those of them in background frames.
     pub(in crate::link) const fn flight(&self) -> (u64, u64) {
         (self.bytes, self.background)
@@ -101,7 +117,8 @@ impl Ledger {
 
     /// Returns the bytes of unacknowledged live frames that left more than `trip` ago.
     pub(in crate::link) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
-        let live = self.overdue_frames(now, trip).filter(|sent| !sent.background);
+        let live = self.overdue_frames(now, trip);
+        let live = live.filter(|sent| !sent.background && !sent.counted_elsewhere);
         live.map(|sent| sent.bytes).sum()
     }
 
@@ -141,7 +158,18 @@ impl Ledger {
     pub(in crate::link) fn note_sent(&mut self, now: Instant, seq: u64, bytes: u64, left: Instant) {
         let (state, items) = (State::Waits, Vec::new());
         let (background, overtaken) = (false, false);
-        self.sent.push_back(Sent { seq, bytes, left, background, state, overtaken, items });
+        let (grouped, counted_elsewhere) = (false, false);
+        self.sent.push_back(Sent {
+            seq,
+            bytes,
+            left,
+            background,
+            grouped,
+            counted_elsewhere,
+            state,
+            overtaken,
+            items,
+        });
         self.next_seq = seq + 1;
         self.waiting += 1;
         self.bytes += bytes;
@@ -161,6 +189,14 @@ impl Ledger {
         if let Some(newest) = self.sent.back_mut().filter(|newest| !newest.background) {
             newest.background = true;
             self.background += newest.bytes;
+        }
+    }
+
+    /// Marks the last sent frame as one to a multicast group, whose bytes another hop counts if `elsewhere`.
+    pub(in crate::link) fn note_group(&mut self, elsewhere: bool) {
+        if let Some(newest) = self.sent.back_mut() {
+            (newest.grouped, newest.counted_elsewhere) = (true, elsewhere);
+            self.bytes -= if elsewhere { newest.bytes } else { 0 };
         }
     }
 
@@ -188,11 +224,14 @@ impl Ledger {
             if newer && sent.seq + 1 == end && known {
                 measured = Some((sent.bytes, sent.left));
             }
+            if sent.grouped {
+                self.group_losses = 0;
+            }
             if sent.state == State::Lost {
                 self.fates.mistaken += 1;
             } else {
                 self.waiting -= 1;
-                self.bytes -= sent.bytes;
+                self.bytes -= if sent.counted_elsewhere { 0 } else { sent.bytes };
                 self.background -= if sent.background { sent.bytes } else { 0 };
                 self.losses.note_progress();
                 let opens = |item: &Item| matches!(item, Item::Open(..));
@@ -233,9 +272,10 @@ impl Ledger {
             let Some(sent) = self.sent.get_mut(at) else { continue };
             sent.state = State::Lost;
             self.waiting -= 1;
-            self.bytes -= sent.bytes;
+            self.bytes -= if sent.counted_elsewhere { 0 } else { sent.bytes };
             self.background -= if sent.background { sent.bytes } else { 0 };
             self.fates.lost += 1;
+            self.group_losses += u32::from(sent.grouped);
             self.lost.append(&mut sent.items);
         }
         if silent {

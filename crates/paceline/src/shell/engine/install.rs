@@ -171,8 +171,9 @@ impl Engine {
         &mut self,
         (source, from): (SourceKey, Vec<NodeId>),
         publisher: &PublisherSpec,
-        plans: Vec<OutputPlan>,
+        mut plans: Vec<OutputPlan>,
     ) {
+        self.align_groups(&mut plans);
         let mut outgoing = self.outgoing.remove(&source).unwrap_or_default();
         let mut gone = outgoing.take_unwanted(&plans);
         let mut changed = !gone.is_empty() || outgoing.from != from;

@@ -264,6 +264,7 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         ages: *ages,
         counters: *counters,
         broken_ago: broken.map(|broken| snapshot.at.since(broken).into()),
+        group: snapshot.group_of(spec),
     });
     LinkStatus {
         name: link.config.name.clone(),

@@ -126,6 +126,7 @@ mod tests {
             ages: StreamAges::default(),
             counters: StreamCounters::default(),
             broken_ago: *broken_ago,
+            group: Some(std::net::SocketAddrV4::new([239, 77, 0, 1].into(), 7_400)),
         };
         LinkStatus {
             frames_lost: 0,

@@ -1,6 +1,6 @@
 //! Reads the records of a byte stream. Their format is described in [`super::outbox`].
 
-use super::outbox::{CLOSE, REASON_BYTES_MAX};
+use super::outbox::{CLOSE, MESSAGE, REASON_BYTES_MAX};
 use bytes::{Buf as _, Bytes, BytesMut};
 use paceline_proto::text::escape;
 use std::io;
@@ -16,6 +16,8 @@ const COPIED_BYTES_MAX: usize = 4_096;
 pub(super) enum Record {
     Frame(Bytes),
     Alive,
+    /// A message about multicast groups.
+    Message(Bytes),
     /// The other end closes the connection for this reason.
     Close(String),
 }
@@ -47,6 +49,12 @@ impl<R: AsyncRead + Unpin> Inbox<R> {
             let reason = escape(&reason).to_string();
             self.buffer.clear();
             return Some(Record::Close(reason));
+        }
+        if length == MESSAGE {
+            let end = 4 + usize::from(u16_at(&self.buffer, 2)?);
+            let message = Bytes::copy_from_slice(self.buffer.get(4..end)?);
+            self.buffer.advance(end);
+            return Some(Record::Message(message));
         }
         let bytes = usize::from(length);
         if self.buffer.len() < 2 + bytes {
@@ -93,13 +101,14 @@ mod tests {
                 let (_, writer) = tokio::io::split(near);
                 let outbox = Outbox::default();
                 let frames: Vec<Vec<u8>> =
-                    [1, 2, 4_096, 4_097, 65_534].map(|bytes| vec![7; bytes]).into();
+                    [1, 2, 4_096, 4_097, 65_533].map(|bytes| vec![7; bytes]).into();
                 for frame in &frames {
                     assert_eq!(put(&outbox, frame), Sent::Taken);
                 }
-                for refused in [0, 65_535, 100_000] {
+                for refused in [0, 65_534, 65_535, 100_000] {
                     assert_eq!(put(&outbox, &vec![0; refused]), Sent::Down, "{refused}");
                 }
+                assert_eq!(outbox.put_message(b"group"), Sent::Taken);
                 outbox.close("done");
                 assert_eq!(put(&outbox, b"late"), Sent::Down);
                 let write = outbox.write_to(writer, None);
@@ -114,6 +123,7 @@ mod tests {
                 written.unwrap();
                 let mut expected: Vec<_> =
                     frames.into_iter().map(|frame| Record::Frame(frame.into())).collect();
+                expected.push(Record::Message(Bytes::from_static(b"group")));
                 expected.push(Record::Close("done".to_owned()));
                 assert_eq!(got, expected);
             }

@@ -1,7 +1,8 @@
 //! The frames that wait for a byte stream, and the records in which they are sent.
 //!
 //! A record is a length of two bytes and that many bytes of one frame. A length of 0 only shows that the sender
-//! is alive. [`CLOSE`] ends the stream; behind it are the length and the text of the reason.
+//! is alive. [`MESSAGE`] precedes the length and the bytes of a message about multicast groups. [`CLOSE`] ends the stream;
+//! behind it are the length and the text of the reason.
 
 use super::Sent;
 use quinn::SendStream;
@@ -16,6 +17,8 @@ use tokio::time::timeout;
 
 /// The length field that ends a stream.
 pub(super) const CLOSE: u16 = u16::MAX;
+/// The length field of a message about multicast groups.
+pub(super) const MESSAGE: u16 = CLOSE - 1;
 /// The longest reason in bytes.
 pub(super) const REASON_BYTES_MAX: usize = 1_024;
 /// The limit of waiting bytes. The window of a hop is smaller, so only a peer that does not follow the protocol
@@ -63,7 +66,7 @@ struct Waiting {
 impl Outbox {
     /// Adds a frame of `bytes` in these pieces. Never blocks, and copies the frame once.
     pub(super) fn put<'p>(&self, bytes: usize, pieces: impl Iterator<Item = &'p [u8]>) -> Sent {
-        let length = u16::try_from(bytes).ok().filter(|length| (1..CLOSE).contains(length));
+        let length = u16::try_from(bytes).ok().filter(|length| (1..MESSAGE).contains(length));
         let Some(length) = length else { return Sent::Down };
         let mut waiting = self.lock();
         if waiting.is_closed || waiting.records.len() + bytes > WAITING_MAX {
@@ -71,6 +74,20 @@ impl Outbox {
         }
         waiting.records.extend_from_slice(&length.to_be_bytes());
         pieces.for_each(|piece| waiting.records.extend_from_slice(piece));
+        drop(waiting);
+        self.ready.notify_one();
+        Sent::Taken
+    }
+
+    /// Adds a message about multicast groups. Never blocks.
+    pub(super) fn put_message(&self, message: &[u8]) -> Sent {
+        let mut waiting = self.lock();
+        let length = u16::try_from(message.len());
+        let fits = !waiting.is_closed && waiting.records.len() + message.len() <= WAITING_MAX;
+        let Some(length) = length.ok().filter(|_| fits) else { return Sent::Down };
+        waiting.records.extend_from_slice(&MESSAGE.to_be_bytes());
+        waiting.records.extend_from_slice(&length.to_be_bytes());
+        waiting.records.extend_from_slice(message);
         drop(waiting);
         self.ready.notify_one();
         Sent::Taken

@@ -4,6 +4,7 @@ use super::datagram::Assembly;
 use super::handshakes::{Handshake, Handshakes};
 use super::inbox::{Inbox, Record};
 use super::meet::meet;
+use super::multicast::Multicast;
 use super::outbox::Sink;
 use super::peer::Peer;
 use super::peers::Peers;
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     pub(super) inbound: Arc<dyn Inbound>,
     pub(super) peers: Peers,
     pub(super) handshakes: Arc<Handshakes>,
+    /// The multicast groups, if the link uses any.
+    pub(super) multicast: Option<Multicast>,
     /// The node has a policy, so that other users of the host may have rights.
     serves_users: bool,
     /// All peers are processes of this host.
@@ -63,9 +66,10 @@ impl Shared {
             link: link.name.clone(),
             introduction,
             identity: link.identity.clone(),
-            inbound,
+            inbound: inbound.clone(),
             peers: Peers::default(),
             handshakes: Arc::default(),
+            multicast: link.multicast.map(|range| Multicast::new(range, &link.name, inbound)),
             serves_users: link.serves_users,
             is_local: link.is_local(),
             audit: link.audit.clone(),
@@ -126,6 +130,9 @@ impl Shared {
         let was_link = match admitted {
             Ok(()) => {
                 self.inbound.found(node);
+                if let (Some(multicast), Some(connection)) = (&self.multicast, &quic) {
+                    multicast.greet(node, &peer, connection.remote_address());
+                }
                 let receiving = self.receive(node, &peer, reader, quic.as_ref());
                 tokio::pin!(receiving);
                 tokio::select! {
@@ -144,6 +151,7 @@ impl Shared {
             writing.abort();
         }
         self.peers.dismiss(node, &peer);
+        self.multicast.iter().for_each(|multicast| multicast.part(node, &peer));
         if let Some(connection) = &quic {
             connection.close(0u8.into(), b"closed");
         }
@@ -183,7 +191,7 @@ impl Shared {
     async fn receive(
         &self,
         node: NodeId,
-        peer: &Peer,
+        peer: &Arc<Peer>,
         reader: impl AsyncRead + Unpin,
         quic: Option<&Connection>,
     ) -> bool {
@@ -204,7 +212,7 @@ impl Shared {
     async fn receive_records(
         &self,
         node: NodeId,
-        peer: &Peer,
+        peer: &Arc<Peer>,
         reader: impl AsyncRead + Unpin,
         is_quic: bool,
     ) -> bool {
@@ -223,6 +231,11 @@ impl Shared {
                 match record {
                     Record::Frame(frame) => self.inbound.frame(node, frame),
                     Record::Alive => {}
+                    // A node without groups has no use for messages about them.
+                    Record::Message(message) => self
+                        .multicast
+                        .iter()
+                        .for_each(|multicast| multicast.handle(node, peer, &message)),
                     Record::Close(why) if why.is_empty() => return true,
                     Record::Close(why) => {
                         self.refused(&peer.from, &format!("it has closed the link: {why}"));

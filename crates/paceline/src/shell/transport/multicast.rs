@@ -1,0 +1,437 @@
+//! The multicast groups of a link: one datagram for several peers on the same network segment.
+//!
+//! Peers that both use the groups of the same range test with probes whether datagrams arrive. Each stream for several
+//! such peers has a group of its own. Its key is sent over the connections of its members, which are authenticated, and
+//! replaced when a member leaves. A frame for a peer that has not joined its group goes over the connection.
+
+mod datagram;
+mod listen;
+mod message;
+
+use super::lock;
+use super::peer::Peer;
+use super::peers::Peers;
+use super::{Inbound, Sent};
+use crate::multicast::MulticastRange;
+use crate::shell::clock;
+use datagram::{Key, Part, seal};
+use listen::Sources;
+use message::Message;
+use paceline_proto::link::GroupMembers;
+use paceline_proto::wire::frame::{FrameBuf, GroupFrame};
+use paceline_proto::{Form, NodeId, PublisherId};
+use paceline_sched::{Duration, Instant};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The interval of probes until all peers have answered, and afterwards in units of this interval.
+pub(super) const PROBE_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
+const PROBES_APART: u64 = 5;
+/// A peer that has answered no probe for so long receives no datagrams of groups.
+const HEARD_FOR: Duration = Duration::from_millis(3_500);
+/// A peer that lost too many datagrams in a row is left out for so long.
+const LEFT_OUT_FOR: Duration = Duration::from_secs(10);
+
+/// A peer that uses the same groups.
+struct Member {
+    peer: Arc<Peer>,
+    /// This end's address on the way to it.
+    local: Ipv4Addr,
+    number: u16,
+    key: Key,
+    /// It has sent its own [`Message::Hello`].
+    takes_part: bool,
+    heard: Option<Instant>,
+    left_out_until: Instant,
+}
+
+/// The group of a stream, or of the probes.
+struct Group {
+    id: u32,
+    place: u16,
+    key: Key,
+    /// The number of the next datagram.
+    next: u64,
+    /// Its members; true for those that have joined it.
+    members: BTreeMap<NodeId, bool>,
+}
+
+impl Group {
+    fn join(&self) -> Message {
+        Message::Join { id: self.id, place: self.place, key: *self.key.bytes() }
+    }
+}
+
+/// A group of this node, for status.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupView {
+    pub(crate) stream: (PublisherId, Form),
+    pub(crate) address: SocketAddrV4,
+    /// The neighbours that have joined it.
+    pub(crate) members: Vec<NodeId>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The socket that sends, on the segment of this address.
+    socket: Option<(Ipv4Addr, UdpSocket)>,
+    members: BTreeMap<NodeId, Member>,
+    groups: BTreeMap<(PublisherId, Form), Group>,
+    probes: Option<Group>,
+    next_id: u32,
+    next_number: u16,
+    ticks: u64,
+    /// The peers that received datagrams at the last look.
+    able: BTreeSet<NodeId>,
+    sources: Sources,
+}
+
+/// The multicast groups of a link.
+pub(crate) struct Multicast {
+    range: MulticastRange,
+    /// The name of the link, for messages.
+    link: String,
+    inbound: Arc<dyn Inbound>,
+    state: Mutex<State>,
+    /// The number of changes that the link has to follow.
+    version: AtomicU64,
+}
+
+impl Multicast {
+    pub(super) fn new(range: MulticastRange, link: &str, inbound: Arc<dyn Inbound>) -> Self {
+        let (link, state) = (link.to_owned(), Mutex::default());
+        Self { range, link, inbound, state, version: AtomicU64::new(0) }
+    }
+
+    /// Returns a number that changes whenever the link must call [`Self::want`] and [`Self::joined`] again.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn note_change(&self) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Proposes groups to a peer that has connected from `remote`. Only IPv4 has groups here.
+    pub(super) fn greet(&self, node: NodeId, peer: &Arc<Peer>, remote: SocketAddr) {
+        let Some(local) = local_towards(remote) else { return };
+        let Some(key) = Key::random() else { return };
+        let mut state = lock(&self.state);
+        state.next_number = state.next_number.wrapping_add(1);
+        let number = state.next_number;
+        let hello = Message::Hello { range: self.range, receiver: number, key: *key.bytes() };
+        peer.outbox.put_message(&hello.encode());
+        let (heard, takes_part, left_out_until) = (None, false, Instant::ZERO);
+        let member =
+            Member { peer: peer.clone(), local, number, key, takes_part, heard, left_out_until };
+        state.members.insert(node, member);
+        state.forget_joined(node);
+        drop(state);
+        self.note_change();
+    }
+
+    /// Forgets a connection that has ended.
+    pub(super) fn part(&self, node: NodeId, peer: &Arc<Peer>) {
+        let mut state = lock(&self.state);
+        state.sources.part(node, peer);
+        if state.members.get(&node).is_some_and(|member| Arc::ptr_eq(&member.peer, peer)) {
+            state.members.remove(&node);
+            state.forget_joined(node);
+            drop(state);
+            self.note_change();
+        }
+    }
+
+    /// Handles a message of a peer.
+    pub(super) fn handle(&self, node: NodeId, peer: &Arc<Peer>, message: &[u8]) {
+        let Some(message) = Message::decode(message) else {
+            crate::warn_limited!("link '{}': an invalid message about multicast groups", self.link);
+            return;
+        };
+        let mut state = lock(&self.state);
+        match message {
+            Message::Hello { range, .. } if range != self.range => {
+                crate::warn_limited!(
+                    "link '{}': the peer at {} uses the multicast groups {range}, this node {}; its streams stay \
+                     unicast",
+                    self.link,
+                    peer.from,
+                    self.range
+                );
+            }
+            Message::Hello { receiver, key, .. } => {
+                let Some(key) = Key::of(key) else { return };
+                state.sources.greet(node, peer, (receiver, key));
+                state.begin_probes(node);
+            }
+            Message::Join { id, place, key } => {
+                let local = state.members.get(&node).map(|member| member.local);
+                let (Some(group), Some(local), Some(key)) =
+                    (self.range.group(place), local, Key::of(key))
+                else {
+                    return;
+                };
+                match state.sources.join((node, peer), (id, key), (group, local), &self.inbound) {
+                    Ok(()) => _ = peer.outbox.put_message(&Message::Joined(id).encode()),
+                    Err(error) => crate::warn_limited!(
+                        "link '{}': cannot join the multicast group {group} at {local}: {error}; its stream stays \
+                         unicast",
+                        self.link
+                    ),
+                }
+            }
+            Message::Leave(id) => state.sources.leave(node, peer, id),
+            Message::Joined(id) => {
+                let group = state.groups.values_mut().find(|group| group.id == id);
+                if let Some(joined) = group.and_then(|group| group.members.get_mut(&node)) {
+                    *joined = true;
+                    self.note_change();
+                }
+            }
+            Message::Heard => {
+                let now = clock::now();
+                if let Some(member) = state.members.get_mut(&node) {
+                    member.heard = Some(now);
+                }
+                if state.look(now) {
+                    self.note_change();
+                }
+            }
+        }
+    }
+
+    /// Sends a probe if one is due, and notices peers that do not answer. Called once per [`PROBE_EVERY`].
+    pub(super) fn tick(&self) {
+        let now = clock::now();
+        let mut state = lock(&self.state);
+        state.ticks += 1;
+        let all = state.members.values().filter(|member| member.takes_part);
+        let is_due = all.clone().any(|member| member.heard.is_none())
+            || state.ticks.is_multiple_of(PROBES_APART) && all.count() > 0;
+        if is_due {
+            state.send_probe(self.range);
+        }
+        if state.look(now) {
+            drop(state);
+            self.note_change();
+        }
+    }
+
+    /// Returns the peers that receive datagrams of groups.
+    pub(crate) fn able(&self) -> BTreeSet<NodeId> {
+        lock(&self.state).able.clone()
+    }
+
+    /// Leaves out a peer that lost too many datagrams in a row.
+    pub(crate) fn leave_out(&self, node: NodeId) {
+        let now = clock::now();
+        let mut state = lock(&self.state);
+        if let Some(member) = state.members.get_mut(&node) {
+            (member.heard, member.left_out_until) = (None, now + LEFT_OUT_FOR);
+        }
+        if state.look(now) {
+            drop(state);
+            self.note_change();
+        }
+    }
+
+    /// Makes a group for each of these streams and its peers, and ends all others.
+    pub(crate) fn want(&self, wanted: GroupMembers) {
+        lock(&self.state).want(wanted, self.range);
+    }
+
+    /// Returns the members of each group that have joined it.
+    pub(crate) fn joined(&self) -> GroupMembers {
+        let state = lock(&self.state);
+        let joined = |group: &Group| {
+            group.members.iter().filter(|(_, joined)| **joined).map(|(node, _)| *node).collect()
+        };
+        state.groups.iter().map(|(stream, group)| (*stream, joined(group))).collect()
+    }
+
+    /// Returns the groups with the members that have joined.
+    pub(crate) fn views(&self) -> Vec<GroupView> {
+        let state = lock(&self.state);
+        let view = |(stream, group): (&(PublisherId, Form), &Group)| {
+            let joined = group.members.iter().filter(|(_, joined)| **joined);
+            let members = joined.map(|(node, _)| *node).collect();
+            Some(GroupView { stream: *stream, address: self.range.group(group.place)?, members })
+        };
+        state.groups.iter().filter_map(view).collect()
+    }
+
+    /// Sends a frame to its group, or to each receiver if one of them has left. Never blocks.
+    pub(super) fn send(
+        &self,
+        first: NodeId,
+        frame: &FrameBuf,
+        group: &GroupFrame,
+        peers: &Peers,
+    ) -> Sent {
+        let whole = frame.to_bytes();
+        let Some((own, common)) = whole.split_at_checked(whole.len().saturating_sub(group.common))
+        else {
+            return Sent::Down;
+        };
+        let others = group.others.iter().map(|(node, own)| (*node, &own[..]));
+        let receivers: Vec<(NodeId, &[u8])> = std::iter::once((first, own)).chain(others).collect();
+        if lock(&self.state).send(group.stream, &receivers, common, self.range).is_some() {
+            return Sent::Taken;
+        }
+        let send = |(node, own): (NodeId, &[u8])| {
+            let peer = peers.get(node)?;
+            let sent = peer.send_pieces(own.len() + common.len(), [own, common].into_iter());
+            (sent == Sent::Taken).then_some(())
+        };
+        let taken = receivers.into_iter().filter_map(send).count();
+        if taken > 0 { Sent::Taken } else { Sent::Down }
+    }
+}
+
+impl State {
+    /// A peer takes part: it may join the group of the probes.
+    fn begin_probes(&mut self, node: NodeId) {
+        if self.probes.is_none() {
+            self.probes = self.new_group(0);
+        }
+        let (Some(member), Some(probes)) = (self.members.get_mut(&node), &self.probes) else {
+            return;
+        };
+        if self.socket.is_none() {
+            self.socket = open(member.local).map(|socket| (member.local, socket));
+        }
+        member.takes_part = self.socket.as_ref().is_some_and(|(local, _)| *local == member.local);
+        if member.takes_part {
+            member.peer.outbox.put_message(&probes.join().encode());
+        }
+    }
+
+    fn new_group(&mut self, place: u16) -> Option<Group> {
+        self.next_id += 1;
+        let (id, next, members) = (self.next_id, 0, BTreeMap::new());
+        Some(Group { id, place, key: Key::random()?, next, members })
+    }
+
+    fn send_probe(&mut self, range: MulticastRange) {
+        let (Some(probes), Some((_, socket))) = (&mut self.probes, &self.socket) else { return };
+        let probe = seal((probes.id, probes.next), &probes.key, &[], b"");
+        probes.next += 1;
+        if let Some(address) = range.group(probes.place) {
+            // A probe that is not sent is not answered.
+            let _ = socket.send_to(&probe, address);
+        }
+    }
+
+    /// Notices which peers receive datagrams; returns true if that changed.
+    fn look(&mut self, now: Instant) -> bool {
+        let hears = |member: &Member| {
+            member.takes_part
+                && member.left_out_until <= now
+                && member.heard.is_some_and(|at| now.since(at) <= HEARD_FOR)
+        };
+        let able = self.members.iter().filter(|(_, member)| hears(member));
+        let able: BTreeSet<NodeId> = able.map(|(node, _)| *node).collect();
+        let changed = able != self.able;
+        self.able = able;
+        changed
+    }
+
+    /// A peer has a new connection, or none: it has to join its groups again.
+    fn forget_joined(&mut self, node: NodeId) {
+        self.able.remove(&node);
+        self.groups.values_mut().for_each(|group| _ = group.members.remove(&node));
+    }
+
+    fn tell(&self, node: NodeId, message: &Message) {
+        if let Some(member) = self.members.get(&node) {
+            member.peer.outbox.put_message(&message.encode());
+        }
+    }
+
+    fn want(&mut self, mut wanted: GroupMembers, range: MulticastRange) {
+        for (stream, group) in std::mem::take(&mut self.groups) {
+            let leave = Message::Leave(group.id);
+            let Some(nodes) = wanted.remove(&stream) else {
+                group.members.keys().for_each(|node| self.tell(*node, &leave));
+                continue;
+            };
+            let is_left = group.members.keys().any(|node| !nodes.contains(node));
+            let group = if is_left {
+                // Who has left must not be able to read what follows.
+                group.members.keys().for_each(|node| self.tell(*node, &leave));
+                self.new_group(group.place)
+            } else {
+                Some(group)
+            };
+            if let Some(group) = group {
+                let group = self.invite(group, nodes);
+                self.groups.insert(stream, group);
+            }
+        }
+        for (stream, nodes) in wanted {
+            let used: BTreeSet<u16> = self.groups.values().map(|group| group.place).collect();
+            let place = (1..range.len()).find(|place| !used.contains(place));
+            if let Some(group) = place.and_then(|place| self.new_group(place)) {
+                let group = self.invite(group, nodes);
+                self.groups.insert(stream, group);
+            }
+        }
+    }
+
+    fn invite(&self, mut group: Group, nodes: BTreeSet<NodeId>) -> Group {
+        for node in nodes {
+            if !group.members.contains_key(&node) {
+                self.tell(node, &group.join());
+                group.members.insert(node, false);
+            }
+        }
+        group
+    }
+
+    /// Sends a datagram to a group; `None` if that is not possible.
+    fn send(
+        &mut self,
+        stream: (PublisherId, Form),
+        receivers: &[(NodeId, &[u8])],
+        common: &[u8],
+        range: MulticastRange,
+    ) -> Option<()> {
+        let group = self.groups.get_mut(&stream)?;
+        let (_, socket) = self.socket.as_ref()?;
+        let mut parts = Vec::with_capacity(receivers.len());
+        for (node, own) in receivers {
+            group.members.get(node).filter(|joined| **joined)?;
+            let member = self.members.get(node)?;
+            parts.push(Part { receiver: member.number, key: &member.key, own });
+        }
+        let datagram = seal((group.id, group.next), &group.key, &parts, common);
+        group.next += 1;
+        // A datagram that is not sent is one that is lost.
+        let _ = socket.send_to(&datagram, range.group(group.place)?);
+        Some(())
+    }
+}
+
+/// Returns this host's address towards `remote`, if both are IPv4.
+fn local_towards(remote: SocketAddr) -> Option<Ipv4Addr> {
+    let SocketAddr::V4(remote) = SocketAddr::new(remote.ip().to_canonical(), remote.port()) else {
+        return None;
+    };
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect(remote).ok()?;
+    match socket.local_addr().ok()? {
+        SocketAddr::V4(local) => Some(*local.ip()),
+        SocketAddr::V6(_) => None,
+    }
+}
+
+/// Opens a socket that sends on the segment of the address `local`. Linux selects the interface by the socket's address.
+fn open(local: Ipv4Addr) -> Option<UdpSocket> {
+    let socket = UdpSocket::bind((local, 0)).ok()?;
+    socket.set_nonblocking(true).ok()?;
+    // Datagrams stay on the segment.
+    socket.set_multicast_ttl_v4(1).ok()?;
+    Some(socket)
+}

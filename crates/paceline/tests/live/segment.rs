@@ -1,0 +1,207 @@
+//! Multicast on one network segment: a sender and two receivers behind a bridge, in network namespaces.
+
+use crate::hosts::Hosts;
+use crate::support::{SOON, at_rate, wait_until};
+use crate::trust::Authority;
+use paceline::Encoding;
+use paceline::status::{LinkStatus, StreamStatus};
+use paceline::{Capacity, LinkConfig, Node, Subscriber};
+use paceline_media::{Size, TestCard};
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+const RANGE: &str = "239.77.0.0/24:7400";
+const SAMPLE: usize = 30_000;
+const HERTZ: u32 = 30;
+/// Generous, because a busy machine stops threads for long.
+const WITHIN: Duration = Duration::from_secs(1);
+
+struct Segment {
+    hosts: Hosts,
+    authority: Authority,
+    robot: Node,
+    /// Dropped before the namespaces.
+    receivers: Vec<Node>,
+}
+
+impl Segment {
+    /// Opens a robot on host 0 and receivers on the others. A camera's contract takes 8 Mbit/s.
+    fn open(prefix: &str, range: Option<&str>, mbit: u64) -> Option<Self> {
+        let Some(hosts) = Hosts::segment(prefix, 3) else {
+            println!("skipped: it needs root and the command ip");
+            return None;
+        };
+        let authority = Authority::new(prefix);
+        let link = |name: &str| {
+            let link = LinkConfig::new("segment");
+            let link = link.capacity(Capacity::from_bits_per_s(mbit * 1_000_000).unwrap());
+            authority.member(
+                name,
+                range.map_or(link.clone(), |range| link.multicast(range.parse().unwrap())),
+            )
+        };
+        let listening = link("robot").listen("quic/10.77.0.1:7600");
+        let robot = hosts.inside(0, || authority.node("robot", listening));
+        let receiver = |host: usize| {
+            let name = ["robot", "left", "right"][host];
+            let connecting = link(name).connect("quic/10.77.0.1:7600");
+            hosts.inside(host, || authority.node(name, connecting))
+        };
+        let receivers = vec![receiver(1), receiver(2)];
+        Some(Self { hosts, authority, robot, receivers })
+    }
+
+    fn subscribe(&self, tag: &str) -> Vec<Subscriber> {
+        let ask = |node: &Node| node.subscriber(tag).within(WITHIN).queue(1_000).declare().unwrap();
+        self.receivers.iter().map(ask).collect()
+    }
+
+    fn link(&self) -> LinkStatus {
+        let status = self.robot.status(SOON);
+        let robot = status.into_iter().find(|node| node.name == "robot").unwrap();
+        robot.links.into_iter().next().unwrap()
+    }
+
+    fn streams(&self) -> Vec<StreamStatus> {
+        self.link().streams
+    }
+
+    /// Returns the numbers of streams with a group, and of all.
+    fn grouped(&self) -> (usize, usize) {
+        let streams = self.streams();
+        (streams.iter().filter(|stream| stream.group.is_some()).count(), streams.len())
+    }
+
+    fn violations(&self) -> u64 {
+        self.streams().iter().map(|stream| stream.counters.violations).sum()
+    }
+}
+
+fn arrived(subscriber: &mut Subscriber) -> Vec<(u64, bool)> {
+    let next = || subscriber.recv_timeout(Duration::from_millis(400)).ok();
+    std::iter::from_fn(next).map(|sample| (sample.seq, sample.late)).collect()
+}
+
+/// Publishes `count` samples and checks that all arrive in time at all subscribers. Returns the bytes that the robot's
+/// interface sent meanwhile, in samples.
+fn publish(
+    segment: &Segment,
+    camera: &mut paceline::Publisher,
+    pictures: &mut [Subscriber],
+    count: u32,
+) -> u64 {
+    let before = segment.hosts.sent_bytes(0);
+    let mut first = None;
+    at_rate(HERTZ, count, |_| {
+        let seq = camera.put(vec![7; SAMPLE]).unwrap();
+        first.get_or_insert(seq);
+    });
+    std::thread::sleep(Duration::from_millis(600));
+    let sent = (segment.hosts.sent_bytes(0) - before) / SAMPLE as u64;
+    println!("{sent} samples on the wire of {count}");
+    for subscriber in pictures {
+        let got = arrived(subscriber);
+        let late = got.iter().filter(|(_, late)| *late).count();
+        let numbers: Vec<u64> = got.into_iter().map(|(seq, _)| seq).collect();
+        assert_eq!((numbers.len(), late), (count as usize, 0), "{numbers:?}");
+        assert!(numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{numbers:?}");
+    }
+    sent
+}
+
+#[test]
+fn a_segment_carries_a_stream_once_for_all_receivers_and_keeps_their_contracts() {
+    let Some(segment) = Segment::open("pl-mc", Some(RANGE), 12) else { return };
+    let camera = segment.robot.publisher("camera").hz(f64::from(HERTZ)).bytes_max(SAMPLE as u64);
+    let mut camera = camera.declare().unwrap();
+    // Admission charges the second contract only where the receivers answer probes.
+    wait_until("both receive groups", || segment.link().hops.len() == 2);
+    std::thread::sleep(Duration::from_millis(800));
+    let mut pictures = segment.subscribe("camera");
+    assert!(camera.wait_matching(SOON));
+    wait_until("both streams have the group", || segment.grouped() == (2, 2));
+    let sent = publish(&segment, &mut camera, &mut pictures, 60);
+    assert!((60..90).contains(&sent), "{sent} samples on the wire");
+    assert_eq!(segment.violations(), 0);
+
+    // A stranger on the segment sends garbage, and repeats what it heard, to the group.
+    let group = segment.streams()[0].group.unwrap();
+    segment.hosts.inside(2, || {
+        let socket = UdpSocket::bind("10.77.0.3:0").unwrap();
+        for bytes in 0..1_400 {
+            socket.send_to(&vec![0; bytes], group).unwrap();
+        }
+    });
+    publish(&segment, &mut camera, &mut pictures, 10);
+
+    // One port of the switch stops passing multicast. The link has no room for a copy: that contract ends with the reason,
+    // and the other one is kept.
+    segment.hosts.pass_multicast(2, false);
+    publish(&segment, &mut camera, &mut pictures[..1], 30);
+    wait_until("the copy is refused", || {
+        let status = segment.robot.status(SOON);
+        let right = status.iter().find(|node| node.name == "right").unwrap();
+        right.subscriptions.iter().any(|it| !it.refusals.is_empty())
+    });
+    assert_eq!(segment.grouped(), (0, 1));
+    drop(pictures);
+    drop(segment.authority);
+}
+
+#[test]
+fn streams_of_different_sizes_have_different_groups() {
+    let Some(segment) = Segment::open("pl-ms", Some(RANGE), 30) else { return };
+    let camera = segment.robot.publisher("camera").encoding(Encoding::Jpeg).hz(f64::from(HERTZ));
+    let mut camera = camera.declare().unwrap();
+    let whole = |node: &Node| node.subscriber("camera").queue(1_000).declare().unwrap();
+    let small = |node: &Node| {
+        let small = node.subscriber("camera").size(160, 120);
+        small.queue(1_000).declare().unwrap()
+    };
+    let mut whole: Vec<Subscriber> = segment.receivers.iter().map(whole).collect();
+    let mut small: Vec<Subscriber> = segment.receivers.iter().map(small).collect();
+    assert!(camera.wait_matching(SOON));
+    wait_until("all streams have groups", || segment.grouped() == (4, 4));
+    let groups: BTreeSet<_> = segment.streams().iter().map(|stream| stream.group).collect();
+    assert_eq!(groups.len(), 2, "{groups:?}");
+    let mut card = TestCard::new(Size::new(640, 480).unwrap()).unwrap();
+    at_rate(HERTZ, 20, |n| {
+        _ = camera.put(card.draw_jpeg(u64::from(n), 0, 80).unwrap()).unwrap();
+    });
+    // A busy machine replaces best-effort pictures by newer ones.
+    for subscriber in whole.iter_mut().chain(&mut small) {
+        assert!(!arrived(subscriber).is_empty());
+    }
+    drop(segment.authority);
+}
+
+#[test]
+fn a_receiver_that_gets_no_multicast_any_more_has_unicast_without_a_lost_sample() {
+    let Some(segment) = Segment::open("pl-mb", Some(RANGE), 30) else { return };
+    let camera = segment.robot.publisher("camera").hz(f64::from(HERTZ)).bytes_max(SAMPLE as u64);
+    let mut camera = camera.declare().unwrap();
+    let mut pictures = segment.subscribe("camera");
+    assert!(camera.wait_matching(SOON));
+    wait_until("both streams have the group", || segment.grouped() == (2, 2));
+    publish(&segment, &mut camera, &mut pictures, 10);
+    segment.hosts.pass_multicast(2, false);
+    publish(&segment, &mut camera, &mut pictures, 30);
+    wait_until("the group ends", || segment.grouped() == (0, 2));
+    assert_eq!(segment.violations(), 0);
+    drop(segment.authority);
+}
+
+#[test]
+fn without_multicast_on_the_path_streams_stay_unicast() {
+    let Some(segment) = Segment::open("pl-mu", None, 30) else { return };
+    let camera = segment.robot.publisher("camera").hz(f64::from(HERTZ)).declare();
+    let mut camera = camera.unwrap();
+    let ask = |node: &Node| node.subscriber("camera").queue(1_000).declare().unwrap();
+    let mut pictures: Vec<Subscriber> = segment.receivers.iter().map(ask).collect();
+    assert!(camera.wait_matching(SOON));
+    wait_until("both streams are open", || segment.grouped() == (0, 2));
+    let sent = publish(&segment, &mut camera, &mut pictures, 10);
+    assert!(sent >= 20, "{sent} samples on the wire");
+    drop(segment.authority);
+}
