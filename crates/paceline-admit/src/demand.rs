@@ -13,7 +13,6 @@ pub struct StreamDemand {
     /// The longest time from the source to this link, for the buffer.
     before: Duration,
     /// Earlier hops may have bunched the samples.
-    forwarded: bool,
     /// The arriving traffic: A*(t + bunched) of the source.
     traffic: Traffic,
     deadline: Duration,
@@ -41,8 +40,8 @@ impl StreamDemand {
         }
         let (source, bunched, before) = (traffic, Duration::ZERO, Duration::ZERO);
         let loss = LossTolerance::NONE;
-        let (forwarded, level, work) = (false, None, 0);
-        Ok(Self { source, bunched, before, forwarded, traffic, deadline, loss, level, work })
+        let (level, work) = (None, 0);
+        Ok(Self { source, bunched, before, traffic, deadline, loss, level, work })
     }
 
     /// Creates the demand of a contract, for samples of at most `bytes` in packets of at most
@@ -108,7 +107,6 @@ impl StreamDemand {
     /// sample that may be missed can wait for the whole bound.
     #[must_use]
     pub fn after_hops(mut self, spent: Duration, within: Duration) -> Self {
-        self.forwarded = !spent.is_zero();
         let lossless = self.loss.x() == 0;
         let spent = if lossless { spent } else { within.saturating_sub(self.deadline) };
         self.before = spent.mul_div(8, 7);
@@ -154,11 +152,10 @@ impl StreamDemand {
         &self.traffic
     }
 
-    /// Returns the samples that arrive at this link, if the source's traffic is that of a contract. `re_spaced` is true
-    /// if the link's discipline re-spaces samples that earlier hops have bunched.
+    /// Returns the samples that the link serves, if the source's traffic is that of a contract and `re_spaced`: the
+    /// discipline spaces samples by the contract's period, however early they arrive. Others enforce the curve alone.
     pub(crate) fn staircase(&self, re_spaced: bool) -> Option<Staircase> {
-        let staircase = self.traffic.staircase()?;
-        Some(if re_spaced && self.forwarded { staircase.spaced_again() } else { staircase })
+        self.traffic.staircase().filter(|_| re_spaced).map(Staircase::spaced_again)
     }
 
     /// Returns the deadline, from arrival at the link to the end of transmission.
@@ -201,7 +198,6 @@ impl StreamDemand {
             level,
             work: self.work.max(other.work),
             before: self.stay().max(other.stay()).saturating_sub(deadline),
-            forwarded: self.forwarded || other.forwarded,
             ..*self
         }
         .with_bunched(self.bunched.max(other.bunched))

@@ -16,7 +16,7 @@ use paceline_sched::LossTolerance;
 use paceline_sched::police::Dual;
 use std::collections::BTreeMap;
 
-/// The most demand functions that a test evaluates, so that its time is bounded: a millisecond. A set that would need
+/// The most demand functions that a test evaluates, so that its time is bounded: a few milliseconds. A set that would need
 /// more is refused. Each step evaluates those of all different streams, and most tests take a few steps.
 const EVALUATIONS_MAX: usize = 1 << 15;
 
@@ -103,6 +103,9 @@ impl Dues {
         plus: &Due,
         (first, from): (u64, u64),
     ) -> Option<Result<(), Excess>> {
+        if self.all.len() > EVALUATIONS_MAX / 4 {
+            return None;
+        }
         let mut all: Vec<(Due, u32)> = self.all.iter().map(|(due, count)| (*due, *count)).collect();
         if let Some((_, count)) = all.iter_mut().find(|(due, _)| Some(due) == minus) {
             *count = count.saturating_sub(1);

@@ -206,8 +206,6 @@ pub struct Reservations {
     /// The link that stands for the subscribers of this node.
     delivery: Option<LinkId>,
     neighbours: BTreeMap<NodeIndex, Neighbour>,
-    /// The neighbours that receive multicast groups, each with the number of its network segment.
-    multicast: BTreeMap<NodeIndex, u32>,
     entries: BTreeMap<Key, Entry>,
     past: BTreeMap<Key, Past>,
     wakes: BTreeSet<(Instant, Key)>,
@@ -236,7 +234,6 @@ impl Reservations {
             links: BTreeMap::new(),
             delivery: None,
             neighbours: BTreeMap::new(),
-            multicast: BTreeMap::new(),
             entries: BTreeMap::new(),
             past: BTreeMap::new(),
             wakes: BTreeSet::new(),
@@ -418,14 +415,10 @@ impl Reservations {
     }
 
     /// Returns the name of the stream `trunk` on the link to `next`. Streams to two neighbours on
-    /// the same link are sent twice, so they have different names, except to those that receive it from one multicast group.
+    /// the same link are sent twice, so they have different names.
     #[must_use]
-    pub fn trunk_to(&self, trunk: Trunk, next: NodeIndex) -> Trunk {
-        match self.multicast.get(&next) {
-            // Only streams of the same form share a group.
-            Some(segment) => legs::trunk_to(trunk.apart(), NodeIndex((*segment).into())),
-            None => legs::trunk_to(trunk, next),
-        }
+    pub fn trunk_to(trunk: Trunk, next: NodeIndex) -> Trunk {
+        legs::trunk_to(trunk, next)
     }
 
     /// Returns the name of a reservation in the admission tests of links.

@@ -47,11 +47,6 @@ impl Trunk {
         Self(self.0.wrapping_add((more as u128) << RATE_BITS))
     }
 
-    /// Returns another name, of a stream that carries no other and that no other carries.
-    pub(crate) const fn apart(self) -> Self {
-        Self((self.0 ^ self.0 << RATE_BITS) >> RATE_BITS << RATE_BITS)
-    }
-
     const fn rate(self) -> TrunkRate {
         let [a, b, c, d, ..] = self.0.to_le_bytes();
         let number = u32::from_le_bytes([a, b, c, d]);

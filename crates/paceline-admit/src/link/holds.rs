@@ -159,7 +159,8 @@ fn relax(held: &StreamDemand, relaxed: &StreamDemand) -> StreamDemand {
     let traffic = Traffic::new(dual, packet, packets).unwrap_or(*held.source());
     let staircase = match (held.source().staircase(), relaxed.source().staircase()) {
         (Some(held), Some(relaxed)) => Some(held.relaxed(&relaxed)),
-        (held, relaxed) => held.or(relaxed),
+        // The relaxed demand may have more samples.
+        (_, relaxed) => relaxed,
     };
     let traffic = traffic.with_staircase(staircase);
     let deadline = held.deadline().max(relaxed.deadline());

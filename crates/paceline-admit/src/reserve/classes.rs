@@ -1,5 +1,4 @@
-//! Classes of links: each class is a link of its own, and a reservation moves when its class changes, or the group that
-//! carries its stream.
+//! Classes of links: each class is a link of its own, and a reservation moves when its class changes.
 
 use super::legs::{Here, Place, borne, holder};
 use super::message::{Key, Name, NodeIndex, Reason, Wanted};
@@ -7,9 +6,8 @@ use super::state::{Entry, Leg, Version};
 use super::{LinkId, Reservations};
 use crate::link::{Admission, LinkParameters};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
 
-/// A version whose forward leg changes its class or stream.
+/// A version whose forward leg changes its class.
 struct Move {
     name: Name,
     installed: bool,
@@ -37,10 +35,12 @@ impl Reservations {
         for (link, spec) in links {
             self.add_link(*link, Admission::new(spec.clone()));
         }
-        let moves = self.moves(|version, leg, next, _| {
-            place(&version.ask.label, next).filter(|to| *to != leg.link)
-        });
-        self.leave(&moves);
+        let moves = self.moves(place);
+        for Move { name, leg, .. } in &moves {
+            if let Some(admission) = self.links.get_mut(&leg.link) {
+                admission.release(leg.trunk, holder(*name));
+            }
+        }
         for (link, spec) in links {
             if self.links.get(link).is_some_and(|before| before.spec() != spec) {
                 self.change_link(now, *link, spec.clone());
@@ -52,45 +52,12 @@ impl Reservations {
         self.share_host();
     }
 
-    /// Sets the neighbours that receive multicast groups, each with the number of its network segment: a link is charged
-    /// once for the same stream to all neighbours of a segment.
-    ///
-    /// Reservations of changed neighbours are tested again after those that stay. One that does not fit ends with the
-    /// exceeded limit, and both sides are notified.
-    pub fn set_multicast(&mut self, now: Instant, multicast: BTreeMap<NodeIndex, u32>) {
-        self.advance(now);
-        if self.multicast == multicast {
-            return;
-        }
-        self.multicast = multicast;
-        let moves = self.moves(|_, leg, next, wanted| {
-            (leg.trunk != self.trunk_to(wanted.trunk, next)).then_some(leg.link)
-        });
-        self.leave(&moves);
-        for moved in moves {
-            self.enter(&moved);
-        }
-        self.share_host();
-    }
-
-    fn leave(&mut self, moves: &[Move]) {
-        for Move { name, leg, .. } in moves {
-            if let Some(admission) = self.links.get_mut(&leg.link) {
-                admission.release(leg.trunk, holder(*name));
-            }
-        }
-    }
-
-    /// Returns the versions whose forward leg moves to another class or stream of the link that `to` returns, installed ones
-    /// first.
-    fn moves(
-        &self,
-        to: impl Fn(&Version, &Leg, NodeIndex, &Wanted) -> Option<LinkId>,
-    ) -> Vec<Move> {
+    /// Returns the versions whose forward leg belongs to another class, installed ones first.
+    fn moves(&self, place: impl Fn(&[u8], NodeIndex) -> Option<LinkId>) -> Vec<Move> {
         let moved = |version: &Version, installed| {
             let (leg, next) = (version.forward?, version.next()?);
-            let wanted = borne(&version.ask, version.ask.forward_at(version.at)?, version.at);
-            let to = to(version, &leg, next, &wanted)?;
+            let to = place(&version.ask.label, next).filter(|to| *to != leg.link)?;
+            let wanted = borne(&version.ask, version.ask.forward?, version.at);
             let (name, spent) = (version.ask.name, version.ask.spent);
             Some(Move { name, installed, leg, to, next, wanted, spent })
         };

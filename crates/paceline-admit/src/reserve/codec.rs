@@ -7,7 +7,7 @@ use super::message::{
 };
 use crate::link::Trunk;
 use crate::staircase::Staircase;
-use crate::traffic::Traffic;
+use crate::traffic::{Traffic, nanobits};
 use crate::verdict::{LinkOffer, LinkRefusal, Resource};
 use core::fmt;
 use paceline_sched::police::Dual;
@@ -374,7 +374,12 @@ impl Reader<'_> {
         })?;
         let traffic = Traffic::new(dual, packet, packets);
         let traffic = traffic.map_err(|_| CodecError::Invalid("traffic"))?;
-        Ok(traffic.varying(varies).with_staircase(staircase))
+        // One below the curve would hide traffic.
+        let carries = |it: &Staircase| {
+            let rate = nanobits(it.bytes) / u128::from(it.period.as_nanos());
+            it.bytes >= packet && rate.saturating_add(1) >= dual.rate.into()
+        };
+        Ok(traffic.varying(varies).with_staircase(staircase.filter(carries)))
     }
 
     fn loss(&mut self) -> Result<LossTolerance> {

@@ -144,14 +144,13 @@ impl Reservations {
         let next = self.neighbours.get(&to).map(|it| it.link);
         let next = next.or(self.delivery.filter(|_| to == self.me)).ok_or(Reason::NoRoute)?;
         let link = link.unwrap_or(next);
-        let trunk = self.trunk_to(wanted.trunk, to);
         let admission = self.links.get_mut(&link).ok_or(Reason::NoRoute)?;
         let demand = StreamDemand::new(wanted.traffic, bound).map_err(|_| Reason::Impossible)?;
         let demand = demand.with_loss(wanted.loss);
         let demand = demand.with_bunched(admission.arriving(wanted.bunched));
         let demand = demand.after_hops(spent, wanted.within).with_work(work);
         let demand = wanted.level.map_or(demand, |level| demand.with_level(level));
-        let demand = admission.seen(&demand);
+        let (demand, trunk) = (admission.seen(&demand), trunk_to(wanted.trunk, to));
         let instead = earlier.filter(|it| it.link == link && it.trunk != trunk).map(|it| it.trunk);
         let verdict = match instead {
             Some(old) => admission.hold_instead(trunk, holder(name), &demand, old),

@@ -16,7 +16,6 @@ use paceline_admit::reserve::{
     self, Decision, Here, Key, LinkId, NodeIndex, PathAnswer, Reason, ReserveOutput,
 };
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
 
 impl Control {
     pub(super) fn receive_reservation(&mut self, from: NodeId, message: reserve::ReserveMessage) {
@@ -95,15 +94,6 @@ impl Control {
         for key in keys {
             self.admission.reservations.ask_for_again(now, key);
         }
-        self.follow_reservations();
-    }
-
-    /// Sets the neighbours that receive multicast groups, each with the number of its network segment. Admission charges a
-    /// link once for the same stream to all neighbours of a segment; contracts that do not fit without a group end.
-    pub fn set_multicast(&mut self, now: Instant, segments: &BTreeMap<NodeId, u32>) {
-        self.advance(now);
-        let segments = segments.iter().map(|(node, segment)| (NodeIndex(node.0), *segment));
-        self.admission.reservations.set_multicast(now, segments.collect());
         self.follow_reservations();
     }
 

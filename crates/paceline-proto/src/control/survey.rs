@@ -365,7 +365,7 @@ impl Control {
         };
         let next = next.unwrap_or(self.me);
         let trunk = trunk(pair.1, stays_apart(spec, request), form);
-        let trunk = self.admission.reservations.trunk_to(trunk, NodeIndex(next.0));
+        let trunk = Reservations::trunk_to(trunk, NodeIndex(next.0));
         Some(Leg { spec, hop, seat, trunk, form, ask, next })
     }
 
@@ -398,8 +398,7 @@ impl Control {
         trunk: Trunk,
     ) -> Option<(Admission, StreamDemand)> {
         let booking = self.admission.booking_of(pair)?;
-        let trunks = &self.admission.reservations;
-        let old = trunks.trunk_to(booking.at(self.me).trunk, NodeIndex(next.0));
+        let old = Reservations::trunk_to(booking.at(self.me).trunk, NodeIndex(next.0));
         link.without(trunk, Reservations::holder(booking.name), old)
     }
 

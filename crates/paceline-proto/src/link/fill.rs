@@ -110,13 +110,12 @@ impl Link {
     }
 
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
+        let wire_time = self.time_to_send(now, on_wire(FrameHeader::UNSTAMPED_BYTES_MAX as u64));
         let Some(neighbour) = self.hops.get_mut(node) else { return };
         if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
             self.fill(now, node, out, None);
             return;
         }
-        let bytes = FrameHeader::UNSTAMPED_BYTES_MAX as u64;
-        let wire_time = self.pacer.wire.time_of(on_wire(bytes));
         let stamp = self.proves.then(|| Echo::stamp_of(now));
         FrameHeader { stamp, ..neighbour.hop.bare_header(now, wire_time) }.write(&mut out.head);
         let wire = self.pacer.wire.occupied(out.len() as u64);
@@ -165,6 +164,11 @@ impl Link {
         FrameHeader { ack_now: false, transit, stamp, echo, ..neighbour.hop.header() }
     }
 
+    /// Returns the time until a frame of `wire` bytes has left, with the rest of its burst before it.
+    fn time_to_send(&self, now: Instant, wire: u64) -> Duration {
+        self.pacer.starts_at(now).since(now).saturating_add(self.pacer.wire.time_of(wire))
+    }
+
     /// Records a frame that occupies `wire` bytes as sent to `node`, and completes its header in `head`.
     pub(super) fn note_frame(
         &mut self,
@@ -176,7 +180,7 @@ impl Link {
         // With a capacity, a single frame may fill the window, so each frame requests an acknowledgement.
         let ask_every =
             if self.pacer.wire.is_paced() { 1 } else { window_bytes(&self.pacer.wire) / 3 };
-        let wire_time = self.pacer.wire.time_of(wire);
+        let wire_time = self.time_to_send(now, wire);
         let Some(neighbour) = self.hops.get_mut(node) else { return };
         FrameHeader::set_held(head, neighbour.hop.held_until(now, wire_time));
         FrameHeader::set_transit(head, neighbour.hop.transit(wire_time));
@@ -393,14 +397,15 @@ impl Link {
     /// Completes the head of a stream.
     fn finish(&mut self, now: Instant, index: StreamIndex, ends: Ends, limits: &mut Limits) {
         let Ends { end, spent } = ends;
-        let ends = now + self.pacer.wire.time_of(on_wire(end as u64));
+        let starts = self.pacer.starts_at(now);
+        let ends = starts + self.pacer.wire.time_of(on_wire(end as u64));
         // Header sizes are upper bounds here. A sample that seems to end late because of them waits for no
         // other either.
         let due = self.discipline.deadline(index);
         // The receiver knows the sample's age only approximately: one that ends just in time might count as
         // late there.
         let slack = || self.pacer.wire.frame_time().mul_div(1, SLACK_PART);
-        let time = due.map(|due| due.since(now).saturating_sub(slack()));
+        let time = due.map(|due| due.since(starts).saturating_sub(slack()));
         if let Some(most) = time.and_then(|time| self.pacer.wire.frame_within(time)) {
             limits.cut(most.max(end));
         }

@@ -131,7 +131,12 @@ impl Link {
         let its = self.groups.streams.get(&stream)?;
         let near = 1..=2 * self.pacer.wire.limit();
         let is_near = |other| self.lead(index, other).is_some_and(|lead| near.contains(&lead));
-        let may = |other| is_near(other) && self.takes_part(now, other, stream);
+        let is_promised = self.streams.is_promised(index);
+        let may = |other| {
+            is_near(other)
+                && (self.streams.is_promised(other) || !is_promised)
+                && self.takes_part(now, other, stream)
+        };
         if !self.takes_part(now, index, stream) {
             return None;
         }
@@ -198,6 +203,8 @@ impl Link {
         let before = self.streams.get(index).map_or(0, Stream::head_left);
         let number = self.streams.get(index).map(|stream| stream.number);
         if !self.put_segment(now, index, &mut limits, out) {
+            // The parts of the copies, with their attachments, leave too little room.
+            self.put_segment(now, index, &mut Limits::new(self.pacer.wire.limit()), out);
             return;
         }
         let after = self.streams.get(index).filter(|stream| Some(stream.number) == number);
@@ -235,7 +242,7 @@ impl Link {
         self.put_piece(now, copy, Some(common), (&mut limits, &mut frame));
         self.copied.push(core::mem::replace(&mut self.items, items));
         let piece = if frame.shared.is_empty() { common } else { 0 };
-        frame.head.truncate(frame.head.len() - piece);
+        frame.head.truncate(frame.head.len().saturating_sub(piece));
         frame.head
     }
 

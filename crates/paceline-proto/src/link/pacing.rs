@@ -24,6 +24,8 @@ pub(super) struct Pacer {
     idle: bool,
     /// Until this instant on the wire, frames leave together with the first one of the burst.
     burst_ends: Instant,
+    /// The last instant at which frames left late.
+    caught_up_at: Instant,
     control_free_at: Instant,
     /// The frame length that bounds the price of control.
     control_frame: u64,
@@ -34,14 +36,30 @@ impl Pacer {
     #[must_use]
     pub(super) const fn new(wire: Wire) -> Self {
         let (busy_until, free_at, control_free_at) = (Instant::ZERO, Instant::ZERO, Instant::ZERO);
-        let (burst_ends, control_frame) = (Instant::ZERO, wire.frame_bytes);
-        Self { wire, busy_until, free_at, idle: true, burst_ends, control_free_at, control_frame }
+        let (burst_ends, caught_up_at) = (Instant::ZERO, Instant::ZERO);
+        let control_frame = wire.frame_bytes;
+        Self {
+            wire,
+            busy_until,
+            free_at,
+            idle: true,
+            burst_ends,
+            caught_up_at,
+            control_free_at,
+            control_frame,
+        }
     }
 
     /// Returns the time at which the next frame may leave; a time in the past within a burst.
     #[must_use]
     pub(super) fn ready_at(&self) -> Instant {
         if self.busy_until < self.burst_ends { Instant::ZERO } else { self.busy_until }
+    }
+
+    /// Returns the time at which the transmission of a frame begins that leaves at `now`: after those of its burst.
+    #[must_use]
+    pub(super) fn starts_at(&self, now: Instant) -> Instant {
+        self.busy_until.max(now)
     }
 
     /// Returns the time at which the next background frame may leave: when the wire is free, even if earlier
@@ -77,8 +95,12 @@ impl Pacer {
         let catch_up = if self.idle { Duration::ZERO } else { CATCH_UP };
         let start = self.busy_until.max(now - catch_up);
         if self.busy_until >= self.burst_ends {
-            // The first frame of a burst. All of them end within its time.
-            self.burst_ends = now + self.wire.burst().saturating_sub(self.wire.frame_time());
+            // The first frame of a burst. All of them end within its time, or by now if they catch up: then a single frame
+            // follows, because those before it have just reached the wire.
+            let rest = self.wire.burst().saturating_sub(self.wire.frame_time());
+            let follows = self.caught_up_at == now;
+            self.burst_ends = if follows { now } else { (start + rest).max(now) };
+            self.caught_up_at = if start < now { now } else { self.caught_up_at };
         }
         self.busy_until = start + self.wire.time_of(bytes);
         self.free_at = self.free_at.max(now) + self.wire.time_of(bytes);
@@ -153,7 +175,8 @@ mod tests {
     fn frames_of_a_fast_link_leave_in_bursts_at_its_rate() {
         let fast = Capacity::from_bits_per_s(100_000_000).unwrap();
         let (begin, mut now) = (Instant::from_millis(1_000), Instant::from_millis(1_000));
-        let mut pacer = paced(Some(fast), 1_150);
+        let wire = Wire { capacity: Some(fast), carrier: Carrier::Datagrams, frame_bytes: 1_150 };
+        let mut pacer = Pacer::new(wire);
         let mut bursts = Vec::new();
         for _ in 0..500 {
             if now < pacer.ready_at() {
@@ -168,9 +191,26 @@ mod tests {
         }
         assert_eq!(pacer.busy_until.since(begin), Duration::from_millis(50));
         assert!(bursts.len() == 124 && bursts.iter().all(|burst| *burst == 4), "{bursts:?}");
-        pacer.handle_sent(pacer.ready_at(), 1_250);
-        pacer.handle_idle(now);
-        assert_eq!(pacer.ready_at(), pacer.busy_until, "nothing was queued: the burst has ended");
+        // A late wake-up: the frames that should have left meanwhile leave, and no more.
+        now = pacer.ready_at() + Duration::from_micros(800);
+        let mut together = 0;
+        while now >= pacer.ready_at() {
+            pacer.handle_sent(now, 1_250);
+            together += 1;
+        }
+        assert_eq!((together, pacer.ready_at().since(now)), (9, Duration::from_micros(100)));
+        let end = |pacer: &mut Pacer, what: fn(&mut Pacer, Instant)| {
+            let now = pacer.ready_at();
+            pacer.handle_sent(now, 1_250);
+            assert!(pacer.ready_at() <= now, "within the burst");
+            what(pacer, now);
+            assert_eq!(pacer.ready_at(), pacer.busy_until, "the burst has ended");
+        };
+        end(&mut pacer, Pacer::handle_idle);
+        end(&mut pacer, |it, now| it.handle_background(now, 1_250));
+        end(&mut pacer, |it, now| {
+            it.set_capacity(now, Capacity::from_bits_per_s(90_000_000).unwrap())
+        });
     }
 
     #[test]

@@ -110,10 +110,10 @@ impl Link {
         stream.queue.iter().enumerate().any(|(at, sample)| {
             bytes += sample.payload.len();
             let service = self.pacer.wire.service(bytes - stream.head_sent);
-            // Traffic that may intervene: one frame in transmission, and control's share of the time.
+            // Traffic that may intervene: the frames in transmission, and control's share of the time.
             let control = service.mul_div(1, CONTROL_SHARE - 1);
             let finish =
-                now + service.saturating_add(control).saturating_add(self.pacer.wire.frame_time());
+                now + service.saturating_add(control).saturating_add(self.pacer.wire.burst());
             let due = (sample.published_at + stream.spec.upstream).min(now) + contract.deadline;
             at > place && matches!(sample.kind, Kind::VideoI | Kind::VideoP) && finish > due
         })

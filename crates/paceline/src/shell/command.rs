@@ -17,7 +17,6 @@ use paceline_proto::rights::PeerName;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, TrySendError};
 
@@ -55,11 +54,6 @@ pub(crate) enum Command {
         up: bool,
         /// The name in the neighbour's certificate, if it has one.
         peer: Option<PeerName>,
-    },
-    /// The neighbours on a link that receive multicast groups.
-    Multicast {
-        link: usize,
-        nodes: BTreeSet<NodeId>,
     },
     Message {
         from: NodeId,

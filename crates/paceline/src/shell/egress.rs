@@ -331,7 +331,7 @@ impl Egress {
     fn keep_house(&mut self, now: Instant) {
         if now >= self.next_find {
             self.next_find = now + FIND_EVERY;
-            self.leave_out_deaf();
+            self.leave_out_losing();
             self.transport.find();
         }
         if now >= self.next_snapshot {

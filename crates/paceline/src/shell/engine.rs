@@ -123,8 +123,6 @@ pub(crate) struct Engine {
     publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
     sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
     outgoing: BTreeMap<SourceKey, Outgoing>,
-    /// The neighbours that receive multicast groups, each with the number of the link.
-    segments: BTreeMap<NodeId, u32>,
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     lingering: BTreeMap<PublisherId, Lingering>,
     opening: BTreeMap<PublisherId, Opening>,
@@ -180,7 +178,6 @@ impl Engine {
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             outgoing: BTreeMap::new(),
-            segments: BTreeMap::new(),
             heard: BTreeMap::new(),
             lingering: BTreeMap::new(),
             opening: BTreeMap::new(),
@@ -297,7 +294,6 @@ impl Engine {
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
             Command::Hop { link, node, up, peer } => self.handle_hop(now, link, (node, up), peer),
-            Command::Multicast { link, nodes } => self.follow_groups(now, link, nodes),
             Command::Message { from, message } => self.handle_message(now, from, message),
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {

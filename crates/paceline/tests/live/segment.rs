@@ -112,12 +112,9 @@ fn publish(
 
 #[test]
 fn a_segment_carries_a_stream_once_for_all_receivers_and_keeps_their_contracts() {
-    let Some(segment) = Segment::open("pl-mc", Some(RANGE), 12) else { return };
+    let Some(segment) = Segment::open("pl-mc", Some(RANGE), 30) else { return };
     let camera = segment.robot.publisher("camera").hz(f64::from(HERTZ)).bytes_max(SAMPLE as u64);
     let mut camera = camera.declare().unwrap();
-    // Admission charges the second contract only where the receivers answer probes.
-    wait_until("both receive groups", || segment.link().hops.len() == 2);
-    std::thread::sleep(Duration::from_millis(800));
     let mut pictures = segment.subscribe("camera");
     assert!(camera.wait_matching(SOON));
     wait_until("both streams have the group", || segment.grouped() == (2, 2));
@@ -125,7 +122,7 @@ fn a_segment_carries_a_stream_once_for_all_receivers_and_keeps_their_contracts()
     assert!((60..90).contains(&sent), "{sent} samples on the wire");
     assert_eq!(segment.violations(), 0);
 
-    // A stranger on the segment sends garbage, and repeats what it heard, to the group.
+    // A stranger on the segment sends garbage to the group.
     let group = segment.streams()[0].group.unwrap();
     segment.hosts.inside(2, || {
         let socket = UdpSocket::bind("10.77.0.3:0").unwrap();
@@ -135,17 +132,11 @@ fn a_segment_carries_a_stream_once_for_all_receivers_and_keeps_their_contracts()
     });
     publish(&segment, &mut camera, &mut pictures, 10);
 
-    // One port of the switch stops passing multicast. The link has no room for a copy: that contract ends with the reason,
-    // and the other one is kept.
+    // One port of the switch stops passing multicast: the streams are unicast again, without a lost sample.
     segment.hosts.pass_multicast(2, false);
-    publish(&segment, &mut camera, &mut pictures[..1], 30);
-    wait_until("the copy is refused", || {
-        let status = segment.robot.status(SOON);
-        let right = status.iter().find(|node| node.name == "right").unwrap();
-        right.subscriptions.iter().any(|it| !it.refusals.is_empty())
-    });
-    assert_eq!(segment.grouped(), (0, 1));
-    drop(pictures);
+    publish(&segment, &mut camera, &mut pictures, 30);
+    wait_until("the group ends", || segment.grouped() == (0, 2));
+    assert_eq!(segment.violations(), 0);
     drop(segment.authority);
 }
 
@@ -173,22 +164,6 @@ fn streams_of_different_sizes_have_different_groups() {
     for subscriber in whole.iter_mut().chain(&mut small) {
         assert!(!arrived(subscriber).is_empty());
     }
-    drop(segment.authority);
-}
-
-#[test]
-fn a_receiver_that_gets_no_multicast_any_more_has_unicast_without_a_lost_sample() {
-    let Some(segment) = Segment::open("pl-mb", Some(RANGE), 30) else { return };
-    let camera = segment.robot.publisher("camera").hz(f64::from(HERTZ)).bytes_max(SAMPLE as u64);
-    let mut camera = camera.declare().unwrap();
-    let mut pictures = segment.subscribe("camera");
-    assert!(camera.wait_matching(SOON));
-    wait_until("both streams have the group", || segment.grouped() == (2, 2));
-    publish(&segment, &mut camera, &mut pictures, 10);
-    segment.hosts.pass_multicast(2, false);
-    publish(&segment, &mut camera, &mut pictures, 30);
-    wait_until("the group ends", || segment.grouped() == (0, 2));
-    assert_eq!(segment.violations(), 0);
     drop(segment.authority);
 }
 

@@ -2,7 +2,7 @@
 
 use super::world::{forward, millis, wanted};
 use super::*;
-use crate::link::{LinkParameters, Trunk, TrunkRate};
+use crate::link::LinkParameters;
 use crate::verdict::Resource;
 use paceline_sched::Capacity;
 use proptest::prelude::*;
@@ -146,49 +146,4 @@ proptest! {
 fn by_trunk<T>(mut list: Vec<(Key, (u8, usize, T))>) -> Vec<(Key, (u8, usize, T))> {
     list.sort_by_key(|(_, it)| it.0);
     list
-}
-
-#[test]
-fn a_stream_is_charged_once_for_all_neighbours_of_a_group_and_a_copy_that_does_not_fit_ends() {
-    let mut node = Reservations::new(NodeIndex(0), 1, Timing::default(), 1);
-    node.add_link(WHOLE, Admission::new(class(10)));
-    (1..=3).for_each(|next| node.set_neighbour(Instant::ZERO, NodeIndex(next), WHOLE, 1));
-    let to = |next: u64| {
-        let forward_wanted = Some(wanted(7 << 64, 6));
-        Request { forward: forward_wanted, ..forward(&[0, next], 6) }
-    };
-    let grant = |node: &mut Reservations, next: u64| {
-        let key = node.request(Instant::ZERO, &to(next)).ok()?;
-        let name = Name { key, stamp: node.entries[&key].newest().unwrap().stamp() };
-        let share = Share { rate: 0, burst: 0, bound: Duration::ZERO };
-        let hop = HopShare { node: NodeIndex(next), forward: Some(share), backward: None };
-        let accept = Accept { name, slack: Duration::ZERO, backward: None, hops: vec![hop] };
-        node.handle_message(Instant::ZERO, NodeIndex(next), ReserveMessage::Accept(accept));
-        Some(key)
-    };
-    let one = grant(&mut node, 1).unwrap();
-    assert_eq!(grant(&mut node, 2), None, "two copies need 12 Mbit/s");
-    let members = |all: &[u64]| all.iter().map(|next| (NodeIndex(*next), 0)).collect();
-    // The first reservation moves to the group, and is charged once.
-    node.set_multicast(Instant::ZERO, members(&[1, 2, 3]));
-    let (two, three) = (grant(&mut node, 2).unwrap(), grant(&mut node, 3).unwrap());
-    let held = |node: &Reservations| node.link(WHOLE).unwrap().ledger().held.rate;
-    assert_eq!(held(&node), 6_000_000);
-    // Another form is another stream, also if its samples are among those of the first.
-    let (all, few) = (TrunkRate::All, TrunkRate::Every(2));
-    let [all, few] = [all, few].map(|rate| Trunk::of_family(7, rate));
-    assert!(all.carries(few));
-    let [all, few] = [all, few].map(|trunk| node.trunk_to(trunk, NodeIndex(1)));
-    assert!(
-        !all.carries(few)
-            && all != few
-            && all == node.trunk_to(Trunk::of_family(7, TrunkRate::All), NodeIndex(2))
-    );
-    // Without the group, the copy for neighbour 2 does not fit; the others stay.
-    node.set_multicast(Instant::ZERO, members(&[1, 3]));
-    assert!(node.installed(two).is_none());
-    assert!(node.installed(one).is_some() && node.installed(three).is_some());
-    assert_eq!(held(&node), 6_000_000);
-    assert!(node.close(Instant::ZERO, one) && node.close(Instant::ZERO, three));
-    assert_eq!(held(&node), 0);
 }

@@ -59,7 +59,8 @@ impl Wire {
     /// Returns the longest delay of acknowledgements, zero where only a few frames fit into it. Each answer costs both
     /// ends a wake-up of several threads, and so much may be in flight beyond the path.
     pub(in crate::link) fn answers_within(&self) -> Duration {
-        let several = self.capacity.is_some_and(|it| is_fast(it, self.frame_on_wire()));
+        let is_fast = |it: Capacity| is_fast(it, self.carrier.frame_on_wire(it));
+        let several = self.capacity.is_some_and(is_fast);
         if several { BURST } else { Duration::ZERO }
     }
 

@@ -29,6 +29,8 @@ use std::sync::{Arc, Mutex};
 /// The interval of probes until all peers have answered, and afterwards in units of this interval.
 pub(super) const PROBE_EVERY: std::time::Duration = std::time::Duration::from_millis(200);
 const PROBES_APART: u64 = 5;
+/// The number of unanswered probes after which a peer is tested only once per [`PROBES_APART`].
+const PROBES_SOON: u64 = 10;
 /// A peer that has answered no probe for so long receives no datagrams of groups.
 const HEARD_FOR: Duration = Duration::from_millis(3_500);
 /// A peer that lost too many datagrams in a row is left out for so long.
@@ -44,6 +46,8 @@ struct Member {
     /// It has sent its own [`Message::Hello`].
     takes_part: bool,
     heard: Option<Instant>,
+    /// The number of probes since it was heard.
+    unanswered: u64,
     left_out_until: Instant,
 }
 
@@ -56,6 +60,8 @@ struct Group {
     next: u64,
     /// Its members; true for those that have joined it.
     members: BTreeMap<NodeId, bool>,
+    /// The connection of a member has ended, which still has the key.
+    is_left: bool,
 }
 
 impl Group {
@@ -82,6 +88,8 @@ struct State {
     probes: Option<Group>,
     next_id: u32,
     next_number: u16,
+    /// A random number, from which the place of the first group follows.
+    first_place: u16,
     ticks: u64,
     /// The peers that received datagrams at the last look.
     able: BTreeSet<NodeId>,
@@ -101,8 +109,10 @@ pub(crate) struct Multicast {
 
 impl Multicast {
     pub(super) fn new(range: MulticastRange, link: &str, inbound: Arc<dyn Inbound>) -> Self {
-        let (link, state) = (link.to_owned(), Mutex::default());
-        Self { range, link, inbound, state, version: AtomicU64::new(0) }
+        let first_place =
+            u16::try_from(getrandom::u32().unwrap_or_default() >> 17).unwrap_or_default();
+        let state = Mutex::new(State { first_place, ..State::default() });
+        Self { range, link: link.to_owned(), inbound, state, version: AtomicU64::new(0) }
     }
 
     /// Returns a number that changes whenever the link must call [`Self::want`] and [`Self::joined`] again.
@@ -123,9 +133,11 @@ impl Multicast {
         let number = state.next_number;
         let hello = Message::Hello { range: self.range, receiver: number, key: *key.bytes() };
         peer.outbox.put_message(&hello.encode());
-        let (heard, takes_part, left_out_until) = (None, false, Instant::ZERO);
+        let peer = peer.clone();
+        let (heard, unanswered) = (None, 0);
+        let (takes_part, left_out_until) = (false, Instant::ZERO);
         let member =
-            Member { peer: peer.clone(), local, number, key, takes_part, heard, left_out_until };
+            Member { peer, local, number, key, takes_part, heard, unanswered, left_out_until };
         state.members.insert(node, member);
         state.forget_joined(node);
         drop(state);
@@ -164,7 +176,14 @@ impl Multicast {
             Message::Hello { receiver, key, .. } => {
                 let Some(key) = Key::of(key) else { return };
                 state.sources.greet(node, peer, (receiver, key));
-                state.begin_probes(node);
+                if let Err(local) = state.begin_probes(node) {
+                    crate::warn_limited!(
+                        "link '{}': multicast groups are sent from {local}, and the peer at {} is reached from another \
+                         address; its streams stay unicast",
+                        self.link,
+                        peer.from
+                    );
+                }
             }
             Message::Join { id, place, key } => {
                 let local = state.members.get(&node).map(|member| member.local);
@@ -173,7 +192,12 @@ impl Multicast {
                 else {
                     return;
                 };
-                match state.sources.join((node, peer), (id, key), (group, local), &self.inbound) {
+                match state.sources.join(
+                    (node, peer),
+                    (id, key, place),
+                    (group, local),
+                    &self.inbound,
+                ) {
                     Ok(()) => _ = peer.outbox.put_message(&Message::Joined(id).encode()),
                     Err(error) => crate::warn_limited!(
                         "link '{}': cannot join the multicast group {group} at {local}: {error}; its stream stays \
@@ -193,7 +217,7 @@ impl Multicast {
             Message::Heard => {
                 let now = clock::now();
                 if let Some(member) = state.members.get_mut(&node) {
-                    member.heard = Some(now);
+                    (member.heard, member.unanswered) = (Some(now), 0);
                 }
                 if state.look(now) {
                     self.note_change();
@@ -208,8 +232,9 @@ impl Multicast {
         let mut state = lock(&self.state);
         state.ticks += 1;
         let all = state.members.values().filter(|member| member.takes_part);
-        let is_due = all.clone().any(|member| member.heard.is_none())
-            || state.ticks.is_multiple_of(PROBES_APART) && all.count() > 0;
+        let is_new = |member: &Member| member.heard.is_none() && member.unanswered < PROBES_SOON;
+        let is_due =
+            all.clone().any(is_new) || state.ticks.is_multiple_of(PROBES_APART) && all.count() > 0;
         if is_due {
             state.send_probe(self.range);
         }
@@ -292,32 +317,41 @@ impl Multicast {
 
 impl State {
     /// A peer takes part: it may join the group of the probes.
-    fn begin_probes(&mut self, node: NodeId) {
+    ///
+    /// # Errors
+    /// The address from which groups are sent, if the peer is reached from another one.
+    fn begin_probes(&mut self, node: NodeId) -> Result<(), Ipv4Addr> {
         if self.probes.is_none() {
             self.probes = self.new_group(0);
         }
         let (Some(member), Some(probes)) = (self.members.get_mut(&node), &self.probes) else {
-            return;
+            return Ok(());
         };
         if self.socket.is_none() {
             self.socket = open(member.local).map(|socket| (member.local, socket));
         }
-        member.takes_part = self.socket.as_ref().is_some_and(|(local, _)| *local == member.local);
-        if member.takes_part {
-            member.peer.outbox.put_message(&probes.join().encode());
+        match &self.socket {
+            Some((local, _)) if *local == member.local => {
+                member.takes_part = true;
+                member.peer.outbox.put_message(&probes.join().encode());
+                Ok(())
+            }
+            Some((local, _)) => Err(*local),
+            None => Ok(()),
         }
     }
 
     fn new_group(&mut self, place: u16) -> Option<Group> {
         self.next_id += 1;
         let (id, next, members) = (self.next_id, 0, BTreeMap::new());
-        Some(Group { id, place, key: Key::random()?, next, members })
+        Some(Group { id, place, key: Key::random()?, next, members, is_left: false })
     }
 
     fn send_probe(&mut self, range: MulticastRange) {
         let (Some(probes), Some((_, socket))) = (&mut self.probes, &self.socket) else { return };
         let probe = seal((probes.id, probes.next), &probes.key, &[], b"");
         probes.next += 1;
+        self.members.values_mut().for_each(|member| member.unanswered += 1);
         if let Some(address) = range.group(probes.place) {
             // A probe that is not sent is not answered.
             let _ = socket.send_to(&probe, address);
@@ -341,10 +375,12 @@ impl State {
     /// A peer has a new connection, or none: it has to join its groups again.
     fn forget_joined(&mut self, node: NodeId) {
         self.able.remove(&node);
-        self.groups.values_mut().for_each(|group| _ = group.members.remove(&node));
+        for group in self.groups.values_mut() {
+            group.is_left |= group.members.remove(&node).is_some();
+        }
     }
 
-    fn tell(&self, node: NodeId, message: &Message) {
+    fn send_message(&self, node: NodeId, message: &Message) {
         if let Some(member) = self.members.get(&node) {
             member.peer.outbox.put_message(&message.encode());
         }
@@ -354,13 +390,13 @@ impl State {
         for (stream, group) in std::mem::take(&mut self.groups) {
             let leave = Message::Leave(group.id);
             let Some(nodes) = wanted.remove(&stream) else {
-                group.members.keys().for_each(|node| self.tell(*node, &leave));
+                group.members.keys().for_each(|node| self.send_message(*node, &leave));
                 continue;
             };
-            let is_left = group.members.keys().any(|node| !nodes.contains(node));
+            let is_left = group.is_left || group.members.keys().any(|node| !nodes.contains(node));
             let group = if is_left {
-                // Who has left must not be able to read what follows.
-                group.members.keys().for_each(|node| self.tell(*node, &leave));
+                // A former member must not be able to read what follows.
+                group.members.keys().for_each(|node| self.send_message(*node, &leave));
                 self.new_group(group.place)
             } else {
                 Some(group)
@@ -372,7 +408,10 @@ impl State {
         }
         for (stream, nodes) in wanted {
             let used: BTreeSet<u16> = self.groups.values().map(|group| group.place).collect();
-            let place = (1..range.len()).find(|place| !used.contains(place));
+            // Other senders on the segment begin elsewhere, so a receiver rarely gets their groups too.
+            let places = range.len() - 1;
+            let nth = |more: u16| 1 + (self.first_place % places + more) % places;
+            let place = (0..places).map(nth).find(|place| !used.contains(place));
             if let Some(group) = place.and_then(|place| self.new_group(place)) {
                 let group = self.invite(group, nodes);
                 self.groups.insert(stream, group);
@@ -383,7 +422,7 @@ impl State {
     fn invite(&self, mut group: Group, nodes: BTreeSet<NodeId>) -> Group {
         for node in nodes {
             if !group.members.contains_key(&node) {
-                self.tell(node, &group.join());
+                self.send_message(node, &group.join());
                 group.members.insert(node, false);
             }
         }
@@ -434,4 +473,40 @@ fn open(local: Ipv4Addr) -> Option<UdpSocket> {
     // Datagrams stay on the segment.
     socket.set_multicast_ttl_v4(1).ok()?;
     Some(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_has_another_key_when_a_member_has_left_or_lost_its_connection() {
+        let range: MulticastRange = "239.77.0.0/24:7400".parse().unwrap();
+        let stream = (PublisherId { node: NodeId(9), index: 0 }, Form::FULL);
+        let mut state = State::default();
+        let mut key_of = |nodes: &[u64], parted: Option<u64>| {
+            parted.into_iter().for_each(|node| state.forget_joined(NodeId(node)));
+            let nodes = nodes.iter().map(|node| NodeId(*node)).collect();
+            state.want([(stream, nodes)].into_iter().collect(), range);
+            let group = state.groups.get(&stream).unwrap();
+            (group.id, *group.key.bytes())
+        };
+        let all = key_of(&[1, 2, 3, 4], None);
+        assert_eq!(key_of(&[1, 2, 3, 4], None), all);
+        assert_eq!(key_of(&[1, 2, 3, 4, 5], None), all, "one that joins gets the key");
+        let without = key_of(&[1, 2, 3, 4], Some(5));
+        assert!(without.0 != all.0 && without.1 != all.1, "its connection has ended");
+        let rest = key_of(&[1, 2, 3], None);
+        assert!(rest.0 != without.0 && rest.1 != without.1, "it has unsubscribed");
+    }
+
+    #[test]
+    fn a_range_without_a_free_address_makes_no_further_group() {
+        let range: MulticastRange = "239.77.0.0/31:7400".parse().unwrap();
+        let mut state = State { first_place: 12_345, ..State::default() };
+        let stream = |index| (PublisherId { node: NodeId(9), index }, Form::FULL);
+        let nodes: BTreeSet<NodeId> = [NodeId(1), NodeId(2)].into();
+        state.want([0, 1].map(|index| (stream(index), nodes.clone())).into(), range);
+        assert_eq!(state.groups.values().map(|group| group.place).collect::<Vec<_>>(), [1]);
+    }
 }

@@ -127,14 +127,16 @@ pub(super) struct Opener {
     pub(super) key: Key,
     /// This node's number on the sender's link, and the key of its parts.
     pub(super) receiver: (u16, Key),
+    /// The group has probes alone, and others have none.
+    is_probes: bool,
     /// One more than the newest number, and a bit for each of those before.
     newest: u64,
     seen: u128,
 }
 
 impl Opener {
-    pub(super) const fn new(id: u32, key: Key, receiver: (u16, Key)) -> Self {
-        Self { id, key, receiver, newest: 0, seen: 0 }
+    pub(super) const fn new(id: u32, key: Key, receiver: (u16, Key), is_probes: bool) -> Self {
+        Self { id, key, receiver, is_probes, newest: 0, seen: 0 }
     }
 
     /// Returns the content of a datagram; `None` if it was not sealed by the sender, is for other receivers or has
@@ -143,11 +145,14 @@ impl Opener {
         let (head, rest) = datagram.split_first_chunk_mut::<HEAD_BYTES>()?;
         let (id, number) = head.split_first_chunk::<4>()?;
         let number = u64::from_be_bytes(number.try_into().ok()?);
-        if u32::from_be_bytes(*id) != self.id || self.is_old(number) {
+        if u32::from_be_bytes(*id) != self.id || number == u64::MAX || self.is_old(number) {
             return None;
         }
         let (parts, mut rest) = rest.split_first_mut()?;
         let (is_probe, mut own) = (*parts == 0, None);
+        if is_probe != self.is_probes {
+            return None;
+        }
         for _ in 0..*parts {
             let (place, behind) = rest.split_first_chunk_mut::<PART_BYTES>()?;
             let [a, b, c, d] = *place;
@@ -162,7 +167,8 @@ impl Opener {
         }
         let common = self.key.open(head, &*head, rest)?;
         let opened = match own {
-            None if common.is_empty() => Opened::Probe,
+            // Any member can send probes, so their numbers do not count.
+            None if common.is_empty() => return Some(Opened::Probe),
             None => return None,
             Some(part) => {
                 let digest = digest(&SHA256, common);
@@ -202,7 +208,11 @@ mod tests {
     }
 
     fn opener(receiver: u16) -> Opener {
-        Opener::new(7, key(1), (receiver, key(10 + u8::try_from(receiver).unwrap())))
+        Opener::new(7, key(1), (receiver, key(10 + u8::try_from(receiver).unwrap())), false)
+    }
+
+    fn probes() -> Opener {
+        Opener::new(7, key(1), (2, key(12)), true)
     }
 
     fn datagram(number: u64) -> Vec<u8> {
@@ -230,8 +240,20 @@ mod tests {
             assert_eq!(open(&mut four, &datagram), None);
         }
         assert_eq!(open(&mut two, &datagram(200)), None, "too old");
-        let probe = seal((7, 401), &key(1), &[], b"");
-        assert_eq!(open(&mut four, &probe), Some(Opened::Probe));
+    }
+
+    #[test]
+    fn probes_are_of_no_effect_in_other_groups_and_silence_no_later_ones() {
+        let probe = |number| seal((7, number), &key(1), &[], b"");
+        let mut tests = probes();
+        for number in [u64::MAX - 1, 3, 3] {
+            assert_eq!(open(&mut tests, &probe(number)), Some(Opened::Probe));
+        }
+        assert_eq!(open(&mut tests, &probe(u64::MAX)), None);
+        assert_eq!(open(&mut tests, &datagram(0)), None, "a frame among probes");
+        let mut two = opener(2);
+        assert_eq!(open(&mut two, &probe(u64::MAX - 1)), None);
+        assert!(open(&mut two, &datagram(0)).is_some());
     }
 
     #[test]
@@ -256,7 +278,7 @@ mod tests {
         exchanged.truncate(valid.len() - 6 - 16);
         key(1).seal(&head(7, 1), &head(7, 1), b"forged", &mut exchanged);
         assert_eq!(open(&mut opener(2), &exchanged), None);
-        assert_eq!(open(&mut opener(2), &seal((8, 1), &key(1), &[], b"")), None, "another group");
-        assert_eq!(open(&mut opener(2), &seal((7, 1), &key(9), &[], b"")), None, "another key");
+        assert_eq!(open(&mut probes(), &seal((8, 1), &key(1), &[], b"")), None, "another group");
+        assert_eq!(open(&mut probes(), &seal((7, 1), &key(9), &[], b"")), None, "another key");
     }
 }

@@ -4,26 +4,26 @@ use super::super::Inbound;
 use super::super::peer::Peer;
 use super::datagram::{KEY_BYTES, Key, Opened, Opener};
 use super::message::Message;
+use crate::shell::clock;
 use nix::sys::socket::sockopt::ReuseAddr;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, setsockopt, socket};
 use paceline_proto::NodeId;
+use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 use tokio::task::coop::consume_budget;
-use tokio::time::sleep;
 
 /// The limit of groups that this node joins for one peer. Each needs a file descriptor; further streams stay unicast.
 const GROUPS_MAX: usize = 64;
 /// The longest datagram.
 const DATAGRAM_BYTES_MAX: usize = 2_048;
-/// The time after which a group that the sender has left is left, too: its last datagrams may be under way.
-const LEAVES_AFTER: Duration = Duration::from_secs(1);
+/// The shortest time between two answers to probes.
+const ANSWERS_APART: Duration = Duration::from_millis(100);
 
 /// A peer that sends to groups.
 struct Source {
@@ -61,7 +61,7 @@ impl Sources {
     pub(super) fn join(
         &mut self,
         (node, peer): (NodeId, &Arc<Peer>),
-        (id, key): (u32, Key),
+        (id, key, place): (u32, Key, u16),
         (group, local): (SocketAddrV4, Ipv4Addr),
         inbound: &Arc<dyn Inbound>,
     ) -> io::Result<()> {
@@ -72,7 +72,7 @@ impl Sources {
         }
         let (number, own) = source.receiver;
         let own = Key::of(own).ok_or_else(|| io::Error::other("the key is invalid"))?;
-        let opener = Opener::new(id, key, (number, own));
+        let opener = Opener::new(id, key, (number, own), place == 0);
         let socket = open(group, local)?;
         let listening = listen(socket, opener, (node, peer.clone()), inbound.clone());
         let before = source.groups.insert(id, tokio::spawn(listening).abort_handle());
@@ -80,15 +80,11 @@ impl Sources {
         Ok(())
     }
 
-    /// Leaves a group, after a while.
+    /// Leaves a group. Datagrams that are under way are repaired by unicast.
     pub(super) fn leave(&mut self, node: NodeId, peer: &Arc<Peer>, id: u32) {
         let source = self.0.get_mut(&node).filter(|source| Arc::ptr_eq(&source.peer, peer));
-        if let Some(group) = source.and_then(|source| source.groups.remove(&id)) {
-            tokio::spawn(async move {
-                sleep(LEAVES_AFTER).await;
-                group.abort();
-            });
-        }
+        let group = source.and_then(|source| source.groups.remove(&id));
+        group.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -111,11 +107,22 @@ async fn listen(
     inbound: Arc<dyn Inbound>,
 ) {
     let mut buffer = [0; DATAGRAM_BYTES_MAX];
+    let mut answered = Instant::ZERO;
     loop {
-        let Ok(length) = socket.recv(&mut buffer).await else { return };
+        let length = match socket.recv(&mut buffer).await {
+            Ok(length) => length,
+            Err(error) => {
+                tracing::warn!("a multicast group from {} has ended: {error}", peer.from);
+                return;
+            }
+        };
         match buffer.get_mut(..length).and_then(|datagram| opener.open(datagram)) {
             Some(Opened::Frame(frame)) => inbound.frame(node, frame),
-            Some(Opened::Probe) => _ = peer.outbox.put_message(&Message::Heard.encode()),
+            Some(Opened::Probe) if clock::now().since(answered) >= ANSWERS_APART => {
+                answered = clock::now();
+                peer.outbox.put_message(&Message::Heard.encode());
+            }
+            Some(Opened::Probe) => {}
             None => {}
         }
         // The other tasks of this thread have their turn, however much a stranger sends.
