@@ -91,8 +91,8 @@ impl Dues {
         self.all.is_empty()
     }
 
-    /// Checks that a link of `rate` bits per second, which may be blocked by a packet of `other` bytes or by one that
-    /// is due later, carries at every instant what is due, without `minus` and with `plus`.
+    /// Checks that a link of `rate` bits per second carries the demand of every instant, without `minus` and with `plus`.
+    /// A packet of `other` bytes, or one with a later deadline, may block the link.
     ///
     /// By the curves, it does from `from` nanoseconds on, and does not at `first`. Returns `None` if there are only
     /// curves, or if the answer would take too long.
@@ -136,7 +136,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Checks that the link carries what is due by `at`. Returns the last instant before it at which it may not, or 0 if
+    /// Checks that the link carries the demand of `at`. Returns the last instant before it for which it may not, or 0 if
     /// there is none.
     fn carries_at(&self, at: u64) -> Result<u64, Excess> {
         let due: u128 = self.all.iter().map(|(due, count)| due.by(at) * u128::from(*count)).sum();

@@ -246,7 +246,7 @@ impl Reservations {
     /// reserved.
     pub(super) fn share_host(&mut self) {
         let all = HostUse::of(self.links.values());
-        self.links.values_mut().for_each(|link| all.tell(link));
+        self.links.values_mut().for_each(|link| all.apply_to(link));
     }
 
     /// Returns a link as it would be if a link of this node also had the reservation `more` of a holder; nothing is
@@ -265,7 +265,7 @@ impl Reservations {
         }
         let mut own = self.links.get(&link)?.clone();
         let all = self.links.iter().map(|(number, it)| if *number == at { &other } else { it });
-        HostUse::of(all).tell(&mut own);
+        HostUse::of(all).apply_to(&mut own);
         Some(own)
     }
 
@@ -308,7 +308,7 @@ impl HostUse {
     }
 
     /// Informs a link of what the other links have reserved.
-    fn tell(&self, link: &mut Admission) {
+    fn apply_to(&self, link: &mut Admission) {
         let held = link.ledger().held;
         link.set_cpu_elsewhere(self.processor.saturating_sub(held.cpu));
         if link.spec().host_buffer.is_some() {

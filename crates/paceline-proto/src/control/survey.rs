@@ -3,16 +3,16 @@
 //! Each node answers from the current reservations of its link, without a reservation. The question has the
 //! topic [`Topic::Room`](super::Topic::Room). Every node answers for its own link of the path, so an offer was tested
 //! on every hop. A request that is tied to an opposite stream also asks the nodes of that stream's path, which test it
-//! beside the first one.
+//! together with the first one.
 
 mod prospect;
 mod query;
+mod room;
 
 use super::admission::{Survey, blank};
 use super::booking::trunk;
-use super::contract::asked;
 use super::links::Seat;
-use super::offer::{NOBODY, Tried, both, name_lack};
+use super::offer::{NOBODY, both, name_lack};
 use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
 use super::registry::PairKey;
@@ -30,6 +30,7 @@ use paceline_admit::{Admission, StreamDemand, Trunk};
 use paceline_sched::{Duration, Instant};
 use prospect::{Hoped, Prospect};
 use query::{Half, Obstacles, Query};
+use room::{Leg, Room};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -86,41 +87,6 @@ impl Open {
         self.found.extend(first);
         self.opposed.extend(opposite);
         self.fits &= fits;
-    }
-}
-
-/// A pair's stream on a node's link of its path.
-struct Leg<'c> {
-    spec: &'c PublisherSpec,
-    /// The hop to the next node; `None` at the end of the path.
-    hop: Option<&'c HopInfo>,
-    seat: Seat,
-    trunk: Trunk,
-    form: Form,
-    ask: Ask,
-    next: NodeId,
-}
-
-impl Leg<'_> {
-    /// Returns the demand of the stream; `None` if it is unknown or nothing is promised.
-    fn demand(&self) -> Option<StreamDemand> {
-        asked(self.spec, self.form, &self.ask)?
-    }
-}
-
-/// A link as a request would find it.
-struct Room<'c> {
-    link: Cow<'c, Admission>,
-    /// The earlier reservation of the pair, which the request would replace.
-    before: Option<StreamDemand>,
-}
-
-impl Room<'_> {
-    /// Returns the request of a stream for this link.
-    fn of<'r>(&'r self, leg: &'r Leg<'_>) -> Tried<'r> {
-        let Leg { spec, form, trunk, ask, .. } = leg;
-        let (link, before) = (&*self.link, self.before.as_ref());
-        Tried { spec, form: *form, ask: *ask, link, trunk: *trunk, before }
     }
 }
 
@@ -265,7 +231,7 @@ impl Control {
         let nodes = first.path.iter().chain(opposite.iter().flat_map(|half| &half.path));
         for node in nodes.copied().collect::<BTreeSet<NodeId>>() {
             if node == self.me {
-                open.hear(self.tell_obstacles(&open.query));
+                open.hear(self.obstacles(&open.query));
             } else {
                 let question = self.ask(self.now, node, open.query.encode());
                 self.surveys.questions.insert(question, number);
@@ -277,23 +243,22 @@ impl Control {
         number
     }
 
-    /// Returns the obstacles at this node: of the first pair, and of the opposite one beside it.
-    fn tell_obstacles(&self, query: &Query) -> Obstacles {
+    /// Returns the obstacles at this node: of the first pair, and of the opposite one while it keeps the first.
+    fn obstacles(&self, query: &Query) -> Obstacles {
         let Query { first, opposite, .. } = query;
-        let beside = |opposite: &Half| self.tell_obstacle(opposite, Some(first));
+        let other = |opposite: &Half| self.obstacle(opposite, Some(first));
         Obstacles {
-            first: self.tell_obstacle(first, None),
-            opposite: opposite.as_ref().and_then(beside),
+            first: self.obstacle(first, None),
+            opposite: opposite.as_ref().and_then(other),
             fits: self.grants_trials(query).unwrap_or(0),
         }
     }
 
-    /// Returns the trials that this node would grant instead of a pair's request, beside the other pair; one bit each.
+    /// Returns the trials that this node would grant instead of a pair's request, while it keeps the other pair; one bit
+    /// each.
     fn grants_trials(&self, query: &Query) -> Option<u64> {
-        let (half, beside) = query.tried();
-        if query.trials.is_empty()
-            || beside.is_some_and(|it| self.tell_obstacle(it, None).is_some())
-        {
+        let (half, other) = query.tried();
+        if query.trials.is_empty() || other.is_some_and(|it| self.obstacle(it, None).is_some()) {
             return None;
         }
         let Half { pair, request, path, split } = half;
@@ -307,23 +272,23 @@ impl Control {
                 return false;
             }
             let Some(leg) = self.leg(half, (&spec, &request)) else { return true };
-            let room = rooms.entry(leg.trunk).or_insert_with(|| self.room(half, &leg, beside));
+            let room = rooms.entry(leg.trunk).or_insert_with(|| self.room(half, &leg, other));
             room.as_ref().is_none_or(|room| room.of(&leg).is_granted())
         };
         let granted = query.trials.iter().enumerate().filter(|(_, trial)| fits(trial));
         Some(granted.fold(0, |bits, (number, _)| bits | 1 << number))
     }
 
-    /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `beside` counts as
+    /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `other` counts as
     /// reserved.
-    fn tell_obstacle(&self, half: &Half, beside: Option<&Half>) -> Option<Refusal> {
+    fn obstacle(&self, half: &Half, other: Option<&Half>) -> Option<Refusal> {
         let Half { pair, request, path, split } = half;
         let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
         let room = || {
             let leg = self.leg(half, (spec, request))?;
-            let room = self.room(half, &leg, beside)?;
+            let room = self.room(half, &leg, other)?;
             let mut refusal = blank(*pair, self.me, &self.registry, RefusalReason::Capacity);
             refusal.link = leg.hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
             refusal.class.clone_from(&leg.seat.class);
@@ -369,10 +334,10 @@ impl Control {
         Some(Leg { spec, hop, seat, trunk, form, ask, next })
     }
 
-    /// Returns this node's link of a pair's path, with the reservation of the pair `beside`; `None` if the link has no limit.
-    fn room(&self, half: &Half, leg: &Leg<'_>, beside: Option<&Half>) -> Option<Room<'_>> {
+    /// Returns this node's link of a pair's path, with the reservation of the pair `other`; `None` if the link has no limit.
+    fn room(&self, half: &Half, leg: &Leg<'_>, other: Option<&Half>) -> Option<Room<'_>> {
         let reservations = &self.admission.reservations;
-        let held = beside.and_then(|half| {
+        let held = other.and_then(|half| {
             let leg = self.leg(half, (self.publisher(half.pair.1)?, &half.request))?;
             Some(((leg.seat.link, leg.trunk, NOBODY), leg.demand()?))
         });
@@ -408,7 +373,7 @@ impl Control {
             self.rejected += 1;
             return;
         };
-        let answer = self.tell_obstacles(&query).encode();
+        let answer = self.obstacles(&query).encode();
         self.answer(self.now, request, from, answer);
     }
 

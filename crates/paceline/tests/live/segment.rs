@@ -4,7 +4,7 @@ use crate::hosts::Hosts;
 use crate::support::{SOON, at_rate, wait_until};
 use crate::trust::Authority;
 use paceline::Encoding;
-use paceline::status::{LinkStatus, StreamStatus};
+use paceline::status::StreamStatus;
 use paceline::{Capacity, LinkConfig, Node, Subscriber};
 use paceline_media::{Size, TestCard};
 use std::collections::BTreeSet;
@@ -57,14 +57,10 @@ impl Segment {
         self.receivers.iter().map(ask).collect()
     }
 
-    fn link(&self) -> LinkStatus {
+    fn streams(&self) -> Vec<StreamStatus> {
         let status = self.robot.status(SOON);
         let robot = status.into_iter().find(|node| node.name == "robot").unwrap();
-        robot.links.into_iter().next().unwrap()
-    }
-
-    fn streams(&self) -> Vec<StreamStatus> {
-        self.link().streams
+        robot.links.into_iter().next().unwrap().streams
     }
 
     /// Returns the numbers of streams with a group, and of all.
