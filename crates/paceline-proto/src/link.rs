@@ -132,7 +132,6 @@ pub struct Link {
     /// The same for the other receivers of a frame to a multicast group.
     copied: Vec<Vec<Item>>,
     groups: Groups,
-    group_frames: u64,
     /// Frames carry stamps, so that the neighbours can prove transit times.
     proves: bool,
 }
@@ -165,7 +164,6 @@ impl Link {
             items: Vec::new(),
             copied: Vec::new(),
             groups: Groups::default(),
-            group_frames: 0,
             proves: false,
         }
     }

@@ -259,12 +259,5 @@ impl Link {
             self.hops.get_mut(*node).into_iter().for_each(|it| it.hop.note_group(true));
         }
         self.hops.get_mut(first).into_iter().for_each(|it| it.hop.note_group(false));
-        self.group_frames += 1;
-    }
-
-    /// Returns the number of frames sent to multicast groups.
-    #[must_use]
-    pub const fn group_frames(&self) -> u64 {
-        self.group_frames
     }
 }
