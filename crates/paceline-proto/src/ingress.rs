@@ -184,15 +184,18 @@ impl<P> Ingress<P> {
     }
 
     /// Ends the outputs that samples in `form` replace, of which `seq` has arrived. Returns the outputs that have already
-    /// taken it, and the first sample that they have not taken.
+    /// taken it, and the first sample that they do not take.
     pub fn replace(&mut self, form: Form, seq: u64) -> Vec<(OutputKey, u64)> {
+        let newest = self.newest.filter(|newest| *newest >= seq);
+        let end = newest.map_or(seq, |newest| newest.saturating_add(1));
         let all = self.outputs.iter_mut();
         let replaced = all.filter(|output| output.until == Some(form) && output.end.is_none());
-        if let Some(newest) = self.newest.filter(|newest| *newest >= seq) {
-            return replaced.map(|output| (output.key, newest.saturating_add(1))).collect();
-        }
-        replaced.for_each(|output| output.end = Some(seq));
-        Vec::new()
+        let ended = replaced.map(|output| {
+            output.end = Some(end);
+            (output.key, end)
+        });
+        let ended: Vec<_> = ended.collect();
+        if newest.is_some() { ended } else { Vec::new() }
     }
 
     /// Returns the outputs that samples in `form` will replace, of which none has arrived. Losses in that form are not theirs.

@@ -5,14 +5,15 @@
 //! Samples still sent in the old form would find no stream, so they are forwarded as before. Both end after
 //! [`LINGER`] at the latest, with a refusal, or when the installed stream takes over.
 //!
-//! A stream with a contract may be replaced by one that already flows for others. It then takes the samples before the
-//! first one of its successor ([`OutputPlan::until`]).
+//! A stream may be replaced by one with a contract whose samples arrive here in another form. It then takes the samples
+//! before the first one of its successor ([`OutputPlan::until`]), and has the contract of its successor if it has none: the
+//! contract applies to all samples that are published after it was granted, in whichever form they arrive.
 
 use super::pair::Pair;
 use super::registry::PairKey;
 use super::routes::Installed;
 use crate::form::Form;
-use crate::ids::{NodeId, SubscriptionId};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +39,7 @@ pub(super) struct Carried<'r, 'a> {
 }
 
 impl Carried<'_, '_> {
-    /// Returns the form that replaces a stream with a contract, if the new one may also carry other subscriptions.
+    /// Returns the form of the samples of the pair's new stream, if it has a contract and they replace those of `source`.
     fn successor(&self, key: PairKey, source: SourceKey) -> Option<Form> {
         let live = self.live.get(&key).filter(|live| live.ask().is_some())?;
         Some(live.source().form).filter(|form| *form != source.form)
@@ -120,7 +121,7 @@ impl Lingering {
             for (end, key, output, until) in going {
                 if Some(end) == last || until.is_some() && end > now {
                     let output = carried.continued(key, output, booked.contains(&key));
-                    let output = OutputPlan { until, ..output };
+                    let output = succeeded(installed, source.publisher, until, output);
                     if !add(installed, source, old, &output, key.0) {
                         continue;
                     }
@@ -133,6 +134,27 @@ impl Lingering {
         }
         self.booked = booked;
         only
+    }
+}
+
+/// Returns an output that ends with the first sample in the form `until`. It is under the contract of the stream to the same
+/// target that then follows, unless it has one of its own.
+fn succeeded(
+    installed: &BTreeMap<SourceKey, Installed>,
+    publisher: PublisherId,
+    until: Option<Form>,
+    output: OutputPlan,
+) -> OutputPlan {
+    let output = OutputPlan { until, ..output };
+    let follows = until.and_then(|form| installed.get(&SourceKey { publisher, form }));
+    let mut follows = follows.into_iter().flat_map(|follows| &follows.outputs);
+    let same = |it: &&OutputPlan| (it.target, it.form) == (output.target, output.form);
+    match follows.find(same) {
+        Some(next) if output.contract.is_none() => {
+            let OutputPlan { scale, until, subscriptions, .. } = output;
+            OutputPlan { scale, until, subscriptions, ..next.clone() }
+        }
+        Some(_) | None => output,
     }
 }
 
