@@ -3,7 +3,7 @@
 //! This avoids a gap in two cases. First, a best-effort pair that now requests a promise would stop until its
 //! path has answered; it continues as before. Second, nodes further from a publisher install a change first.
 //! Samples still sent in the old form would find no stream, so they are forwarded as before. Both end after
-//! [`LINGER`] at the latest, with a refusal, or when the installed stream takes over.
+//! [`LINGER`], or the delay bound of a contract, at the latest, with a refusal, or when the installed stream takes over.
 //!
 //! A stream may be replaced by one with a contract whose samples arrive here in another form. It then takes the samples
 //! before the first one of its successor ([`OutputPlan::until`]), and has the contract of its successor if it has none: the
@@ -110,13 +110,15 @@ impl Lingering {
                     let twice = shared && until.is_none() && carried.live.contains_key(&key);
                     let is_there = has(now_there, output, subscription);
                     if !is_there && !twice && self.goes_on(carried, (key, source), output) {
-                        let end = known.get(&(key, source)).copied().unwrap_or(now + LINGER);
+                        let end = known.get(&(key, source)).copied();
+                        let end = end.unwrap_or_else(|| now + lasts(output, until));
                         going.push((end, key, output, until));
                     }
                 }
             }
             // For the same reason, only streams of the same change linger together.
-            let last = going.iter().map(|(end, ..)| *end).max().filter(|last| *last > now);
+            let same = going.iter().filter(|(.., until)| until.is_none()).map(|(end, ..)| *end);
+            let last = same.max().filter(|last| *last > now);
             going.sort_by_key(|(.., until)| until.is_some());
             for (end, key, output, until) in going {
                 if Some(end) == last || until.is_some() && end > now {
@@ -135,6 +137,12 @@ impl Lingering {
         self.booked = booked;
         only
     }
+}
+
+/// Returns the longest time for which an output continues. Samples under a contract may need their delay bound.
+fn lasts(output: &OutputPlan, until: Option<Form>) -> Duration {
+    let bound = output.within.filter(|_| until.is_some() && output.contract.is_some());
+    bound.map_or(LINGER, |bound| bound.max(LINGER))
 }
 
 /// Returns an output that ends with the first sample in the form `until`. It is under the contract of the stream to the same
