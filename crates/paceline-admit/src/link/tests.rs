@@ -3,6 +3,7 @@
 use super::*;
 use crate::bounds::edf::{Due, met};
 use crate::cpu::{CpuBudget, CpuCost};
+use crate::due::Trials;
 use crate::traffic::Traffic;
 use crate::verdict::{LinkGrant, LinkOffer, Resource};
 use paceline_sched::curve::fits;
@@ -164,7 +165,8 @@ fn service_curves_are_summed_like_the_schedulers_test() {
             let piece = Piece::service(&curve);
             kept.push(curve);
             let rates: u64 = kept.iter().map(Curve::m2).sum();
-            let here = sums.check(capacity.bits_per_s(), 0, None, &piece).is_ok();
+            let here =
+                sums.check(capacity.bits_per_s(), 0, None, &piece, &mut Trials::new()).is_ok();
             let here = here && rates <= capacity.bits_per_s();
             assert_eq!(here, fits(&kept, capacity).is_ok(), "{kept:?} on {capacity:?}");
             if here {
@@ -190,8 +192,8 @@ fn service_curves_are_summed_like_the_schedulers_test() {
     };
     let mut sums = Corners::default();
     sums.add(&two_piece(6, 2));
-    assert_eq!(sums.check(10_000_000, 0, None, &two_piece(2, 7)), Ok(()));
-    let excess = sums.check(10_000_000, 0, None, &two_piece(5, 7)).unwrap_err();
+    assert_eq!(sums.check(10_000_000, 0, None, &two_piece(2, 7), &mut Trials::new()), Ok(()));
+    let excess = sums.check(10_000_000, 0, None, &two_piece(5, 7), &mut Trials::new()).unwrap_err();
     assert_eq!((excess.at, excess.needed, excess.available), (10_000_000, 13_750, 12_500));
 }
 
