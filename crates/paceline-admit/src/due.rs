@@ -96,6 +96,11 @@ impl Due {
         Self { deadline, blocks, packet, lines, staircase, owed }
     }
 
+    /// Returns 1 if the demand is counted by samples, else 0.
+    const fn steps(&self) -> usize {
+        self.staircase.is_some() as usize
+    }
+
     /// Returns the nanobits due by `at`.
     fn by(&self, at: u64) -> u128 {
         let Some(since) = at.checked_sub(self.deadline) else { return 0 };
@@ -126,15 +131,19 @@ pub(crate) struct Excess {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dues {
     all: BTreeMap<Due, u32>,
+    /// How many of them are counted by samples.
+    stepped: usize,
 }
 
 impl Dues {
     pub(crate) fn add(&mut self, due: &Due) {
         *self.all.entry(*due).or_default() += 1;
+        self.stepped += due.steps();
     }
 
     pub(crate) fn take(&mut self, due: &Due) {
         less(&mut self.all, due);
+        self.stepped -= due.steps();
     }
 
     pub(crate) fn is_zero(&self) -> bool {
@@ -154,7 +163,8 @@ impl Dues {
         (first, from): (u64, u64),
         trials: &mut Trials,
     ) -> Option<Result<(), Excess>> {
-        if self.all.len() > EVALUATIONS_MAX / 4 {
+        let stepped = (self.stepped + plus.steps()).saturating_sub(minus.map_or(0, Due::steps));
+        if self.all.len() > EVALUATIONS_MAX / 4 || stepped == 0 {
             return None;
         }
         if trials.minus != minus.copied() {
@@ -162,10 +172,6 @@ impl Dues {
             trials.minus = minus.copied();
         }
         let staying = trials.staying.get_or_insert_with(|| self.without(minus));
-        let counts = |due: &Due| due.staircase.is_some();
-        if !counts(plus) && !staying.iter().any(|(due, _)| counts(due)) {
-            return None;
-        }
         let walks = plus.packet > other || staying.iter().any(|(due, _)| due.packet > other);
         let (known, left) = (&mut trials.known, &mut trials.left);
         let mut link = Load { staying, plus, rate, other, walks, known, left };
@@ -190,7 +196,9 @@ impl Dues {
             let count = count.saturating_sub(u32::from(Some(due) == minus));
             (count > 0).then_some((*due, count))
         };
-        self.all.iter().filter_map(left).collect()
+        let mut staying = Vec::with_capacity(self.all.len());
+        staying.extend(self.all.iter().filter_map(left));
+        staying
     }
 }
 
