@@ -138,7 +138,9 @@ impl Live {
         });
         let shared = self.shared.entry((from, hop.link.clone())).or_default();
         shared.push(self.problem.links.len());
-        self.problem.links.push(PlanLink { from, to, capacity, delay: hosts.delay(hop) });
+        let segment = shared.first().copied().filter(|_| hop.multicast);
+        let delay = hosts.delay(hop);
+        self.problem.links.push(PlanLink { from, to, capacity, delay, segment });
     }
 
     /// Adds the streams of one publisher.

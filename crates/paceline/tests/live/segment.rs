@@ -136,6 +136,40 @@ fn a_segment_carries_a_stream_once_for_all_receivers_and_keeps_their_contracts()
     drop(segment.authority);
 }
 
+/// Publishes samples while one member loses this part of all packets, and checks that none is missing or late.
+fn publish_with_loss(percent: u32, count: u32) {
+    let Some(segment) = Segment::open("pl-ml", Some(RANGE), 30) else { return };
+    let camera = segment.robot.publisher("camera").hz(f64::from(HERTZ)).bytes_max(SAMPLE as u64);
+    let mut camera = camera.declare().unwrap();
+    let mut pictures = segment.subscribe("camera");
+    assert!(camera.wait_matching(SOON));
+    wait_until("both streams have the group", || segment.grouped() == (2, 2));
+    segment.hosts.lose(2, percent);
+    publish(&segment, &mut camera, &mut pictures, count);
+    let repairs = |stream: &StreamStatus| stream.counters.retransmitted;
+    let repaired: Vec<u64> = segment.streams().iter().map(repairs).collect();
+    println!(
+        "{percent} % loss: {repaired:?} pieces retransmitted, {} windows violated",
+        segment.violations()
+    );
+    assert!(percent == 0 || repaired.iter().any(|pieces| *pieces > 0), "nothing was lost");
+    assert_eq!((segment.violations(), segment.grouped()), (0, (2, 2)));
+    drop(segment.authority);
+}
+
+#[test]
+fn samples_that_one_member_loses_are_repaired_by_unicast() {
+    publish_with_loss(5, 60);
+}
+
+#[test]
+#[ignore = "half a minute: cargo xtask long runs it"]
+fn a_minute_of_a_group_with_a_lossy_member() {
+    for percent in [0, 1, 5, 10] {
+        publish_with_loss(percent, 300);
+    }
+}
+
 #[test]
 fn streams_of_different_sizes_have_different_groups() {
     let Some(segment) = Segment::open("pl-ms", Some(RANGE), 30) else { return };
