@@ -98,7 +98,7 @@ fn links_on_segments_count_a_form_once() {
             assert!(cost <= without * (1.0 + 1e-9), "{seed}: {cost} {without}");
             shared += usize::from(cost < without * 0.999);
         }
-        assert!(feasible > 50 && shared > 20, "{feasible} feasible, {shared} cheaper");
+        assert!(feasible > 50 && shared > 8, "{feasible} feasible, {shared} cheaper");
     }
 }
 

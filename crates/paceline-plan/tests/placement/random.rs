@@ -69,7 +69,7 @@ pub(crate) fn problem(seed: u64, sizes: Sizes) -> PlanProblem {
         problem.tags.push(tag);
     }
     if sizes.segments {
-        problem.cost = CostModel::Multicast;
+        (problem.cost, problem.objective) = (CostModel::Multicast, Objective::Bandwidth);
         // Stars whose subscribers receive few forms, so that links share copies.
         for node in 1..count {
             if !problem.links.iter().any(|link| (link.from, link.to) == (0, node)) {

@@ -4,8 +4,9 @@ use crate::hosts::Hosts;
 use crate::support::{SOON, at_rate, wait_until};
 use crate::trust::Authority;
 use paceline::Encoding;
-use paceline::status::StreamStatus;
-use paceline::{Capacity, LinkConfig, Node, Subscriber};
+use paceline::contract::Proxy;
+use paceline::status::{HopView, LinkStatus, NodeId, StreamStatus};
+use paceline::{Capacity, LinkConfig, Node, Pattern, Subscriber};
 use paceline_media::{Size, TestCard};
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -57,10 +58,15 @@ impl Segment {
         self.receivers.iter().map(ask).collect()
     }
 
-    fn streams(&self) -> Vec<StreamStatus> {
+    /// Returns the robot's link.
+    fn link(&self) -> LinkStatus {
         let status = self.robot.status(SOON);
         let robot = status.into_iter().find(|node| node.name == "robot").unwrap();
-        robot.links.into_iter().next().unwrap().streams
+        robot.links.into_iter().next().unwrap()
+    }
+
+    fn streams(&self) -> Vec<StreamStatus> {
+        self.link().streams
     }
 
     /// Returns the numbers of streams with a group, and of all.
@@ -146,13 +152,14 @@ fn publish_with_loss(percent: u32, count: u32) {
     wait_until("both streams have the group", || segment.grouped() == (2, 2));
     segment.hosts.lose(2, percent);
     publish(&segment, &mut camera, &mut pictures, count);
-    let repairs = |stream: &StreamStatus| stream.counters.retransmitted;
-    let repaired: Vec<u64> = segment.streams().iter().map(repairs).collect();
+    let link = segment.link();
     println!(
-        "{percent} % loss: {repaired:?} pieces retransmitted, {} windows violated",
+        "{percent} % loss: {} frames lost, {} pieces retransmitted, {} windows violated",
+        link.frames_dropped,
+        link.mended.repeated,
         segment.violations()
     );
-    assert!(percent == 0 || repaired.iter().any(|pieces| *pieces > 0), "nothing was lost");
+    assert!(percent == 0 || link.mended.repeated > 0, "nothing was lost");
     assert_eq!((segment.violations(), segment.grouped()), (0, (2, 2)));
     drop(segment.authority);
 }
@@ -168,6 +175,28 @@ fn a_minute_of_a_group_with_a_lossy_member() {
     for percent in [0, 1, 5, 10] {
         publish_with_loss(percent, 300);
     }
+}
+
+#[test]
+fn auto_sends_a_segment_the_whole_stream_once_and_falls_back_without_multicast() {
+    let Some(segment) = Segment::open("pl-ma", Some(RANGE), 30) else { return };
+    let camera = segment.robot.publisher("camera").hz(f64::from(HERTZ)).bytes_max(SAMPLE as u64);
+    let _camera = camera.declare().unwrap();
+    let [left, right] = &segment.receivers[..] else { panic!("two receivers") };
+    let _all = left.subscriber("camera").declare().unwrap();
+    let half = right.subscriber("camera").every(2).proxy(Proxy::Auto).declare();
+    let _half = half.unwrap();
+    // The place of the thinned stream, and the number of hops with multicast.
+    let state = || -> (Option<NodeId>, usize) {
+        let network = segment.robot.network(&Pattern::new("camera").unwrap());
+        let thinned = network.streams.iter().find(|it| it.subscription.node == right.id());
+        let from_robot = |hop: &&HopView| hop.from == segment.robot.id() && hop.multicast;
+        (thinned.map(|it| it.place), network.hops.iter().filter(from_robot).count())
+    };
+    wait_until("it is thinned at its subscriber", || state() == (Some(right.id()), 2));
+    segment.hosts.pass_multicast(2, false);
+    wait_until("it is thinned at the publisher", || state() == (Some(segment.robot.id()), 1));
+    drop(segment.authority);
 }
 
 #[test]

@@ -123,8 +123,9 @@ fn rank(section: &mut Section, groups: &Places, unicast: &Places) {
          and 3 alone carry 0.83, and the publisher would be the better place."
     ));
     section.note(
-        "Bytes are those of the kernel with the headers of all layers, acknowledgements and probes. A datagram has a part \
-         for each of its receivers, so a group of six sends more bytes than a single receiver. Copies of a sample that reach \
-         the link after its first frame begin by unicast.",
+        "The paper counts whole streams. A datagram of ours also has a part for each of its receivers, and a copy of a sample \
+         that reaches the link after the first frame is sent by unicast. So one group of six sends more than twice the bytes \
+         of one receiver, and the publisher sends less with the proxy at itself than at the subscribers. Bytes are those of \
+         the kernel, with the headers of all layers, acknowledgements and probes.",
     );
 }
