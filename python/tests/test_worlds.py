@@ -134,7 +134,7 @@ def test_a_function_decides_and_an_exception_disables_it(town: Pair) -> None:
         seen.append(pair)
         return paceline.ExchangeTerms(0.02) if pair.fields["paint"] == "red" else None
 
-    owner.decide(only_red)
+    owner.decide(only_red, workers=2, order="rm")
     observer.observe(paceline.Interest.every(0.02))
     wait_until("the red one arrives", lambda: observer.object("car/red"))
     time.sleep(0.3)
@@ -205,6 +205,9 @@ def test_wrong_values_are_named(node: paceline.Node) -> None:
             town.create("car/1", CAR).hand_over("00")
         with pytest.raises(TypeError, match="must be callable"):
             town.decide(7)  # type: ignore[arg-type]
+        for wrong, text in [({"workers": 0}, "workers 0"), ({"order": "fifo"}, "order=\"fifo\"")]:
+            with pytest.raises(ValueError, match=text):
+                town.decide(lambda _: None, **wrong)
     for make in [
         lambda: paceline.Interest.every(0),
         lambda: paceline.Interest.every(1, range=-1),

@@ -102,6 +102,7 @@ impl Participant {
                 schemas: self.schemas.values().map(|schema| (**schema).clone()).collect(),
                 sizes: self.own.sizes,
                 interest: self.own.interest.clone(),
+                workers: self.workers,
             };
             self.outgoing.push_back(Outgoing {
                 to: Destination::PeerDescription,
