@@ -173,7 +173,8 @@ fn one(logs: &Logs, share: Share, binary: &Binary, args: &[&str]) -> (Tally, Opt
     (tally, failed)
 }
 
-fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+/// Locks a value, also after a panic of another thread.
+pub(crate) fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
