@@ -35,7 +35,7 @@ impl Motion {
     /// Returns whether the velocity is not 0.
     #[must_use]
     pub fn is_moving(&self) -> bool {
-        self.velocity != [0.0; 3]
+        self.velocity.iter().any(|component| component.abs() > 0.0)
     }
 
     /// Returns whether all components are finite.
