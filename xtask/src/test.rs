@@ -8,7 +8,7 @@ use crate::binaries::{Binary, Need};
 use crate::runner::{Logs, Share, lock};
 use crate::steps::{Outcome, Steps};
 use crate::tally::Tally;
-use crate::{benches, binaries, cargo, commands, python, runner, setup, tidy, web};
+use crate::{benches, binaries, cargo, chrony, commands, python, runner, setup, tidy, web};
 use anyhow::Result;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -21,6 +21,7 @@ const SLEEPERS: usize = 2;
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let run = Run { root, logs: Logs::new(root), steps: Steps::default(), sum: Mutex::default() };
     run.steps.run("setup", 60, setup::run);
+    run.steps.run("chronyd", 60, || chrony::step(&web::target(root)));
     thread::scope(|scope| {
         scope.spawn(|| run.looks());
         // Before anything is compiled, because the binary embeds the page.

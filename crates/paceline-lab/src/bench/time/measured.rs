@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const SETTLE: Duration = Duration::from_secs(15);
 /// The distance of readings.
 const EVERY: Duration = Duration::from_micros(400);
+/// A reading that takes longer was interrupted, in nanoseconds.
+const INTERRUPTED: u64 = 1_000;
 /// The time for the first synchronisation.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -45,7 +47,7 @@ impl Readings {
             last = reading.nanos;
             bounds.push(reading.error());
             // An interrupted reading says nothing about the error.
-            if after - before < 5_000 {
+            if after - before < INTERRUPTED {
                 errors.push(reading.nanos.abs_diff(before + (after - before) / 2));
             }
             count += 1;

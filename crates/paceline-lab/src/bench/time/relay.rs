@@ -57,7 +57,7 @@ fn forward(front: &UdpSocket, server: SocketAddr, way: Way, over: &Arc<AtomicBoo
             },
         };
         std::thread::sleep(way.there);
-        let _ = back.send(&packet[..bytes]);
+        let _ = back.send(packet.get(..bytes).unwrap_or_default());
     }
 }
 
@@ -79,7 +79,7 @@ fn open(
             let Ok(bytes) = answers.recv(&mut packet) else { continue };
             if !is_lost(&count, way) {
                 std::thread::sleep(way.back);
-                let _ = front.send_to(&packet[..bytes], client);
+                let _ = front.send_to(packet.get(..bytes).unwrap_or_default(), client);
             }
         }
     });
