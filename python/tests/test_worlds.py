@@ -205,9 +205,11 @@ def test_wrong_values_are_named(node: paceline.Node) -> None:
             town.create("car/1", CAR).hand_over("00")
         with pytest.raises(TypeError, match="must be callable"):
             town.decide(7)  # type: ignore[arg-type]
-        for wrong, text in [({"workers": 0}, "workers 0"), ({"order": "fifo"}, "order=\"fifo\"")]:
-            with pytest.raises(ValueError, match=text):
-                town.decide(lambda _: None, **wrong)
+        for workers in [0, 65, 300]:
+            with pytest.raises(ValueError, match=f"workers {workers}: must be from 1 to 64"):
+                town.decide(lambda _: None, workers=workers)
+        with pytest.raises(ValueError, match='order="fifo"'):
+            town.decide(lambda _: None, order="fifo")
     for make in [
         lambda: paceline.Interest.every(0),
         lambda: paceline.Interest.every(1, range=-1),

@@ -58,13 +58,24 @@ impl DecisionWorkers {
     /// The greatest number of workers.
     pub const COUNT_MAX: u8 = 64;
 
+    /// Returns this number of workers.
+    ///
+    /// # Errors
+    /// A number that is out of range.
+    pub fn new(count: usize, order: RunOrder) -> Result<Self, WorkersError> {
+        let workers = u8::try_from(count).map(|count| Self { count, order });
+        let workers = workers.map_err(|_| WorkersError(count))?;
+        workers.check()?;
+        Ok(workers)
+    }
+
     /// Checks the number.
     ///
     /// # Errors
     /// A number that is out of range.
     pub const fn check(self) -> Result<(), WorkersError> {
         if self.count == 0 || self.count > Self::COUNT_MAX {
-            return Err(WorkersError(self.count));
+            return Err(WorkersError(self.count as usize));
         }
         Ok(())
     }
@@ -97,7 +108,7 @@ impl DecisionWorkers {
 /// The error of [`DecisionWorkers`].
 #[derive(Clone, Copy, Debug, Eq, Error, PartialEq)]
 #[error("workers {0}: must be from 1 to 64, such as the number of processors")]
-pub struct WorkersError(pub u8);
+pub struct WorkersError(pub usize);
 
 /// The times of a job.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -216,6 +227,9 @@ mod tests {
         assert_eq!(workers(0).check(), Err(WorkersError(0)));
         let text = "workers 65: must be from 1 to 64, such as the number of processors";
         assert_eq!(workers(65).check().map_err(|error| error.to_string()), Err(text.to_owned()));
+        let order = RunOrder::RateMonotonic;
+        assert_eq!(DecisionWorkers::new(300, order), Err(WorkersError(300)));
+        assert_eq!(DecisionWorkers::new(3, order), Ok(DecisionWorkers { count: 3, order }));
         assert_eq!(RunOrder::named("rm"), Some(RunOrder::RateMonotonic));
         assert_eq!(RunOrder::named("fifo"), None);
     }

@@ -210,7 +210,7 @@ impl World {
         &self,
         py: Python<'_>,
         decider: Option<&Bound<'_, Decider>>,
-        workers: u8,
+        workers: usize,
         order: &str,
     ) -> PyResult<()> {
         let Some(decider) = decider else {
@@ -219,8 +219,8 @@ impl World {
         let Some(order) = RunOrder::named(order) else {
             return Err(errors::value(format!("order={order:?}: must be \"edf\" or \"rm\"")));
         };
-        let workers = DecisionWorkers { count: workers, order };
-        workers.check().map_err(|error| errors::value(error.to_string()))?;
+        let workers = DecisionWorkers::new(workers, order);
+        let workers = workers.map_err(|error| errors::value(error.to_string()))?;
         let function = decider.get().function()?;
         let started = self.with(py, |world| world.decide_on(workers, function))?;
         started.map_err(errors::world)
@@ -239,7 +239,7 @@ impl World {
     fn decide(
         slf: Bound<'_, Self>,
         function: &Bound<'_, PyAny>,
-        workers: u8,
+        workers: usize,
         order: &str,
     ) -> PyResult<()> {
         let module = slf.py().import("paceline.world")?;

@@ -38,6 +38,7 @@ mod channels;
 mod engine;
 mod error;
 mod handle;
+mod jobs;
 mod object;
 mod report;
 mod reservation;

@@ -5,7 +5,7 @@ use super::object::{ObjectView, SharedObject};
 use super::report::{ObserverReport, ParticipantReport, WorldReport};
 use super::service::ServiceEvent;
 use super::state::{Shared, State};
-use super::worker::Workers;
+use super::worker;
 use crate::Arrival;
 use crate::shell::clock;
 use paceline_objects::owned::ObjectError;
@@ -121,7 +121,7 @@ impl SharedWorld {
         functions: Vec<Box<dyn SemanticFunction>>,
         workers: DecisionWorkers,
     ) -> Result<(), WorldError> {
-        let started = Workers::start(functions, workers.order, &self.shared)?;
+        let started = worker::start(functions, workers.order, &self.shared)?;
         self.shared.change(|state| {
             state.workers = Some(started);
             state.participant.decide_by_application(Some(workers));

@@ -1,7 +1,7 @@
 //! The state that the threads of a world share.
 
+use super::jobs::Workers;
 use super::service::ServiceEvent;
-use super::worker::Workers;
 use crate::Node;
 use crate::shell::clock;
 use bytes::Bytes;
