@@ -97,7 +97,7 @@ fn a_function_that_decides_nonsense_is_disabled() {
 #[test]
 fn a_sweep_without_a_range_has_each_object_once() {
     let mut list = ExchangeList::new(ExchangeSettings::default());
-    let mut create = |list: &mut ExchangeList, object| {
+    let create = |list: &mut ExchangeList, object| {
         list.create(ObjectIndex(object), &facts(0.0, &[1], START), START).unwrap();
     };
     (0..1_000).for_each(|object| create(&mut list, object));
