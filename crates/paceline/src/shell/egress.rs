@@ -365,6 +365,7 @@ impl Egress {
             lost: fates.map(|fates| fates.lost.saturating_sub(fates.mistaken)).sum(),
             frames,
             groups: self.transport.multicast().map(Multicast::views).unwrap_or_default(),
+            able: self.transport.multicast().map(Multicast::able).unwrap_or_default(),
             frames_lost: self.link.frames_lost(),
             wire_bytes,
             greatest_depth: self.link.greatest_depth(),
