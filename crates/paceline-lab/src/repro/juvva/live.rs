@@ -41,7 +41,11 @@ fn between() -> String {
 pub(super) fn sections(effort: Effort) -> Result<Vec<Section>> {
     let scratch = Scratch::new("juvva")?;
     let mut sections = vec![table_1(effort, &scratch)?];
-    sections.extend(segment::table_2(Duration::from_secs(effort.seconds), &scratch)?);
+    sections.extend(segment::table_2(
+        effort.is_short,
+        Duration::from_secs(effort.seconds),
+        &scratch,
+    )?);
     sections.push(figure_5(&scratch)?);
     if effort.is_short {
         return Ok(sections);

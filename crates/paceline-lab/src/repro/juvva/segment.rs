@@ -19,16 +19,24 @@ struct Places {
     subscriber: OnSegment,
 }
 
+fn measure(place: &str, has_groups: bool, time: Duration, scratch: &Scratch) -> Result<OnSegment> {
+    eprintln!("subscribers on a segment, proxy: {place}, multicast: {has_groups}");
+    on_segment(place, STREAM, has_groups, time, scratch)
+}
+
+fn row(table: &mut Table, name: String, one: OnSegment) {
+    let [cpu_from, cpu_between, cpu_to] = one.cpu_percent;
+    let [from, between, to] = one.bytes_per_s.map(|bytes| bytes / 1e6);
+    let values = vec![cpu_from, from, cpu_between, between, cpu_to, to, one.age_micros];
+    table.row(name, values);
+}
+
 impl Places {
     fn measure(has_groups: bool, time: Duration, scratch: &Scratch) -> Result<Self> {
-        let measure = |place: &str| {
-            eprintln!("subscribers on a segment, proxy: {place}, multicast: {has_groups}");
-            on_segment(place, STREAM, has_groups, time, scratch)
-        };
         Ok(Self {
-            between: measure(&format!("node:{BETWEEN}"))?,
-            publisher: measure("publisher")?,
-            subscriber: measure("subscriber")?,
+            between: measure(&format!("node:{BETWEEN}"), has_groups, time, scratch)?,
+            publisher: measure("publisher", has_groups, time, scratch)?,
+            subscriber: measure("subscriber", has_groups, time, scratch)?,
         })
     }
 
@@ -38,16 +46,17 @@ impl Places {
             ("the publisher", self.publisher),
             ("each subscriber", self.subscriber),
         ] {
-            let [cpu_from, cpu_between, cpu_to] = one.cpu_percent;
-            let [from, between, to] = one.bytes_per_s.map(|bytes| bytes / 1e6);
-            let values = vec![cpu_from, from, cpu_between, between, cpu_to, to, one.age_micros];
-            table.row(format!("{place}, {kind}"), values);
+            row(table, format!("{place}, {kind}"), one);
         }
     }
 }
 
-/// Returns the section of table 2; `None` without the permission to create namespaces.
-pub(super) fn table_2(time: Duration, scratch: &Scratch) -> Result<Option<Section>> {
+/// Returns the section of table 2; `None` without the permission to create namespaces. A short run has one place only.
+pub(super) fn table_2(
+    is_short: bool,
+    time: Duration,
+    scratch: &Scratch,
+) -> Result<Option<Section>> {
     if !may_build() {
         eprintln!("table 2 is skipped: its network namespaces need root; try sudo");
         return Ok(None);
@@ -69,6 +78,12 @@ pub(super) fn table_2(time: Duration, scratch: &Scratch) -> Result<Option<Sectio
         "age, µs",
     ];
     let mut table = Table::new(headings.map(str::to_owned).to_vec());
+    if is_short {
+        let one = measure("publisher", true, time, scratch)?;
+        row(&mut table, "the publisher, multicast".to_owned(), one);
+        section.table(table);
+        return Ok(Some(section));
+    }
     let groups = Places::measure(true, time, scratch)?;
     let unicast = Places::measure(false, time, scratch)?;
     groups.rows(&mut table, "multicast");
