@@ -216,6 +216,9 @@ impl<'a> Session<'a> {
                     self.notice(Notice::Granted, grant.publisher, grant.to_string());
                     self.granted.insert(grant.publisher);
                 }
+                SubscriberEvent::NoSpare(refusal) => {
+                    self.notice(Notice::NoSpare, refusal.publisher, refusal.to_string());
+                }
                 SubscriberEvent::Withdrawn(publisher) => {
                     self.refused.remove(&publisher);
                     if self.granted.remove(&publisher) {

@@ -103,6 +103,10 @@ impl News {
                     granted.remove(&publisher);
                     self.refused.remove(&publisher);
                 }
+                SubscriberEvent::NoSpare(refusal) => {
+                    let tag = self.tag(refusal.publisher);
+                    self.notes.push(format!("{tag}: {refusal}"));
+                }
                 // The first sample will resolve it.
                 SubscriberEvent::BestEffort(_, BestEffort::SizeUnknown) => {}
                 SubscriberEvent::BestEffort(publisher, why) => {

@@ -66,6 +66,10 @@ pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_u8(11);
             out.put_flag(missing);
         }
+        RefusalReason::NoSecondPath { shared } => {
+            out.put_u8(14);
+            out.put_flag(shared);
+        }
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
@@ -79,6 +83,7 @@ pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     out.put_varint(refusal.available_bytes_per_s);
     put_offer(out, &refusal.offer);
     out.put_varint(refusal.revision);
+    out.put_flag(refusal.spare);
 }
 
 /// Encodes a missing right; code 0 of the quota stands for none.
@@ -182,6 +187,7 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
             let available = reader.varint("bytes of the host's buffer")?;
             RefusalReason::HostBuffer { needed, available }
         }
+        14 => RefusalReason::NoSecondPath { shared: reader.flag("second path")? },
         12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },
         10 => {
@@ -202,5 +208,6 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
         reason,
         offer: read_offer(reader)?,
         revision: reader.varint_max(REVISION_MAX, "revision")?,
+        spare: reader.flag("spare")?,
     })
 }
