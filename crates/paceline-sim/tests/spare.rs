@@ -128,7 +128,9 @@ fn a_stream_with_a_spare_continues_after_a_link_or_relay_has_failed() {
         if what == "the relay" {
             run.world.restart(run.nodes[1]);
         } else {
-            LINKS.map(|(from, to)| run.world.restore(run.nodes[from], run.nodes[to]));
+            for (from, to) in LINKS {
+                run.world.restore(run.nodes[from], run.nodes[to]);
+            }
         }
         run.world.run_for(seconds(10));
         assert!(run.relays()[1].is_some(), "{what}: a new spare");

@@ -178,8 +178,24 @@ mod tests {
     use super::*;
     use crate::status::test_status as status;
     use paceline::Tag;
-    use paceline::contract::Grant;
+    use paceline::contract::{Grant, GrantedHop};
     use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
+
+    #[test]
+    fn the_hops_of_a_spare_follow_those_of_the_first_path() {
+        let mut status = status();
+        let grant = status[0].reservations[0].clone();
+        let hop = grant.hops[0].clone();
+        let over = |link: &str| GrantedHop { link: link.into(), ..hop.clone() };
+        let both = Grant { spare: vec![over("sat")], ..grant.clone() };
+        // A node of the spare's path knows only that one, and may be listed first.
+        let other = Grant { hops: Vec::new(), spare: vec![over("sat")], ..grant };
+        status[0].reservations = vec![other, both];
+        let text = tables(&Document::new(&status));
+        let rows: Vec<&str> = text.lines().skip(2).take(2).collect();
+        assert!(rows[0].contains(" thin ") && !rows[0].contains("spare"), "{text}");
+        assert!(rows[1].contains(" spare ") && rows[1].contains(" sat "), "{text}");
+    }
 
     #[test]
     fn long_tags_that_differ_in_one_character_are_not_truncated() {

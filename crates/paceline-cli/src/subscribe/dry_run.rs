@@ -8,7 +8,9 @@ use crate::notices;
 use crate::show;
 use crate::status::{ReservedHop, settle};
 use crate::stop::Stop;
-use paceline::contract::{BestEffort, Grant, GrantedHop, Offer, OppositeStream, Proxy, Quote, Refusal};
+use paceline::contract::{
+    BestEffort, Grant, GrantedHop, Offer, OppositeStream, Proxy, Quote, Refusal,
+};
 use paceline::{Node, Pattern, SubscriberBuilder};
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -273,11 +275,7 @@ fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
 }
 
 /// Adds a line for each hop of a path of a contract that reserves something.
-fn describe_hops(
-    text: &mut String,
-    grant: Option<&Grant>,
-    path: impl Fn(&Grant) -> &[GrantedHop],
-) {
+fn describe_hops(text: &mut String, grant: Option<&Grant>, path: impl Fn(&Grant) -> &[GrantedHop]) {
     for hop in grant.into_iter().filter(|it| is_reserved(it)).flat_map(path) {
         let bound = show::millis(show::micros(hop.bound.into()));
         text.push_str(&format!("\n  {} -{}->: {bound} ms", hop.node_name, hop.link));

@@ -32,10 +32,10 @@ use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
 use paceline_sched::{Duration, Instant};
+use spare::Spare;
+pub(super) use spare::no_second_path;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-pub(super) use spare::no_second_path;
-use spare::Spare;
 use tie::Step;
 use turns::{TURN, Turns};
 
@@ -328,12 +328,7 @@ impl Admission {
     }
 
     /// Returns true if a pair was refused on `basis` for a reason that `is_same`.
-    fn knows(
-        &self,
-        key: PairKey,
-        basis: &Basis,
-        is_same: impl Fn(&RefusalReason) -> bool,
-    ) -> bool {
+    fn knows(&self, key: PairKey, basis: &Basis, is_same: impl Fn(&RefusalReason) -> bool) -> bool {
         self.backoffs.get(&key).is_some_and(|hold| {
             let before = hold.refusal.as_ref().map(|refusal| refusal.reason);
             hold.basis == *basis && before.is_some_and(|before| is_same(&before))
@@ -361,8 +356,13 @@ impl Admission {
     /// free capacity for it.
     fn give_back(&mut self, now: Instant, acts: &[&Pair<'_>]) {
         let stays: BTreeSet<PairKey> = acts.iter().map(|pair| pair.key()).collect();
-        let gone: Vec<PairKey> =
-            self.asks.keys().chain(self.spares.keys()).filter(|key| !stays.contains(key)).copied().collect();
+        let gone: Vec<PairKey> = self
+            .asks
+            .keys()
+            .chain(self.spares.keys())
+            .filter(|key| !stays.contains(key))
+            .copied()
+            .collect();
         for key in gone {
             self.forget(now, key);
         }

@@ -46,9 +46,9 @@ pub(super) fn second_path(
     let apart = Tree::avoiding(registry, from, |a, b| {
         is_plain(a, b) || is_used(a, b) || inner.contains(&b)
     });
-    apart.path(to).or_else(|| {
-        Tree::avoiding(registry, from, |a, b| is_plain(a, b) || is_used(a, b)).path(to)
-    })
+    apart
+        .path(to)
+        .or_else(|| Tree::avoiding(registry, from, |a, b| is_plain(a, b) || is_used(a, b)).path(to))
 }
 
 /// Returns the first hop of `path` that every path between its ends has in common, if there is one.

@@ -288,7 +288,10 @@ fn a_change_adds_and_removes_a_spare_while_the_stream_continues() {
     run.net.run(Duration::from_secs(5));
     run.assert_carried(1, 2);
     // A stricter bound holds on both paths.
-    change(&mut run, SubscriptionSpec { within: Some(Duration::from_millis(150)), ..spared("camera") });
+    change(
+        &mut run,
+        SubscriptionSpec { within: Some(Duration::from_millis(150)), ..spared("camera") },
+    );
     run.assert_carried(1, 2);
     change(&mut run, promised("camera"));
     assert_eq!(run.granted(), Some((vec![id(0), id(1)], vec![])));

@@ -1,15 +1,13 @@
 //! The second reservations of pairs that request a spare ([`crate::control::spare`]).
 
-use super::{
-    Admission, Asked, Basis, Booking, Denial, Round, Standing, Survey, blank, reason_of,
-};
+use super::{Admission, Asked, Basis, Booking, Denial, Round, Standing, Survey, blank, reason_of};
 use crate::control::booking::request;
 use crate::control::pair::{Detour, Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::{Mark, PairKey, Registry};
 use crate::control::spare::{is_whole, second_path, shared_hop};
-use crate::control::split::Split;
 use crate::control::spec::PublisherSpec;
+use crate::control::split::Split;
 use crate::ids::NodeId;
 use paceline_admit::reserve::{Key, Reason};
 use paceline_sched::Instant;
@@ -168,9 +166,8 @@ impl Admission {
         let link = self.link_on(round, &second, path);
         let Some(wanted) = request(&second, path, second.split(), link) else { return };
         let before = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
-        let is_same = before.is_some_and(|it| {
-            it.standing != Standing::Granted || it.request == wanted
-        });
+        let is_same =
+            before.is_some_and(|it| it.standing != Standing::Granted || it.request == wanted);
         if is_same || self.waits(now, key, &basis, round.news) || !self.takes_turn(now, key) {
             return;
         }

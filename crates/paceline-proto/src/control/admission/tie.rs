@@ -73,11 +73,7 @@ impl Admission {
     }
 
     /// Returns the changes of this node's marks of tied pairs and of pairs with a spare, after the decisions of a round.
-    pub(in crate::control) fn marks(
-        &self,
-        round: &Round<'_>,
-        pairs: &[Pair<'_>],
-    ) -> Vec<Change> {
+    pub(in crate::control) fn marks(&self, round: &Round<'_>, pairs: &[Pair<'_>]) -> Vec<Change> {
         let Some(mine) = round.registry.record(round.me) else { return Vec::new() };
         let own = pairs.iter().filter(|it| it.publisher.node == round.me);
         let tied = own.filter(|pair| round.ties.contains(pair.key()));
