@@ -33,7 +33,7 @@ use paceline_admit::reserve::{
 };
 use paceline_sched::{Duration, Instant};
 use spare::Spare;
-pub(super) use spare::no_second_path;
+pub(super) use spare::{Paths, no_second_path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tie::Step;

@@ -1,6 +1,7 @@
 //! Grants: the promise of a path, and the reservation on each of its nodes.
 
 use super::Control;
+use super::admission::Paths;
 use super::booking::{Booking, Demanded};
 use super::codec::{put_pair, read_pair};
 use super::graph::HOPS_MAX;
@@ -10,7 +11,6 @@ use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use core::fmt;
 use paceline_sched::{Capacity, Duration};
-use std::collections::BTreeSet;
 
 /// The promise for one publisher's samples to one subscription, valid while it is reserved.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -189,21 +189,16 @@ impl Control {
 
     /// Returns the grants of all paths that include this node, ordered by subscription and publisher.
     pub fn grants(&self) -> impl Iterator<Item = Grant> + '_ {
-        let pairs: BTreeSet<PairKey> = self.admission.bookings().map(|it| it.pair).collect();
-        pairs.into_iter().filter_map(|pair| self.grant_here(pair))
+        let all = self.admission.paths(&self.registry);
+        all.into_iter().filter_map(|(pair, paths)| self.grant_on(pair, &paths))
     }
 
     /// Returns the grant of a pair from its reservations here.
-    fn grant_here(&self, pair: PairKey) -> Option<Grant> {
-        let carried = self.admission.carrying_of(&self.registry, pair);
-        let its = self.admission.bookings().filter(|it| it.pair == pair);
-        let other = its.filter(|it| carried.is_none_or(|carried| carried.name.key != it.name.key));
-        let spare = other.last().filter(|it| it.request.wants_spare());
-        let grant = carried.or(spare).or_else(|| self.admission.booking_of(pair));
-        let mut grant = self.grant(grant?);
-        match (carried, spare) {
+    fn grant_on(&self, pair: PairKey, paths: &Paths<'_>) -> Option<Grant> {
+        let mut grant = self.grant(paths.carried.or(paths.other)?);
+        match (paths.carried, paths.other) {
             (Some(_), Some(spare)) => grant.spare = self.grant(spare).hops,
-            // Until a reservation is marked, neither is a spare.
+            // Until a reservation is marked, none is a spare.
             (None, Some(_)) if self.registry.carrier_of(pair).is_some() => {
                 grant.spare = core::mem::take(&mut grant.hops);
             }
@@ -265,9 +260,11 @@ impl Control {
     /// Returns the grants of this node's subscriptions and publishers.
     pub(super) fn granted_here(&self) -> impl Iterator<Item = (PairKey, Grant)> + '_ {
         let ends = |(subscription, publisher): PairKey| [subscription.node, publisher.node];
-        let here = move |booking: &&Booking| ends(booking.pair).contains(&self.me);
-        let carried = self.admission.carrying(&self.registry).filter(here);
-        carried.filter_map(|booking| Some((booking.pair, self.grant_here(booking.pair)?)))
+        let here = move |(pair, paths): &(PairKey, Paths<'_>)| {
+            paths.carried.is_some() && ends(*pair).contains(&self.me)
+        };
+        let all = self.admission.paths(&self.registry).into_iter().filter(here);
+        all.filter_map(|(pair, paths)| Some((pair, self.grant_on(pair, &paths)?)))
     }
 }
 

@@ -40,6 +40,27 @@ pub(in crate::control) fn no_second_path(
     Refusal { link, spare: true, ..blank(key, node, registry, reason) }
 }
 
+/// The reservations of a pair on one node.
+#[derive(Default)]
+pub(in crate::control) struct Paths<'b> {
+    /// The one that carries its samples.
+    pub(in crate::control) carried: Option<&'b Booking>,
+    /// The newest other one.
+    pub(in crate::control) other: Option<&'b Booking>,
+}
+
+impl<'b> Paths<'b> {
+    /// Adds a reservation that is newer than those before; `carries` as [`Admission::carries`] returns it.
+    fn add(&mut self, booking: &'b Booking, carries: Option<bool>) {
+        if carries.unwrap_or(self.carried.is_none()) {
+            // One that a newer one replaces is left over.
+            (self.carried, self.other) = (Some(booking), None);
+        } else {
+            self.other = Some(booking);
+        }
+    }
+}
+
 impl<'a> Pair<'a> {
     /// Returns the pair as the publisher's node would send it on `path`.
     fn on(&self, registry: &Registry, path: &[NodeId]) -> Option<Self> {
@@ -52,27 +73,34 @@ impl<'a> Pair<'a> {
 }
 
 impl Admission {
+    /// Returns the reservations of each pair on this node.
+    pub(in crate::control) fn paths(&self, registry: &Registry) -> BTreeMap<PairKey, Paths<'_>> {
+        let mut all: BTreeMap<PairKey, Paths<'_>> = BTreeMap::new();
+        for booking in self.bookings.values() {
+            all.entry(booking.pair).or_default().add(booking, self.carries(registry, booking));
+        }
+        all
+    }
+
+    /// Returns true if a reservation carries the samples of its pair, and `None` if it does once the one before it is lost.
+    fn carries(&self, registry: &Registry, booking: &Booking) -> Option<bool> {
+        if !booking.request.wants_spare() {
+            return Some(true);
+        }
+        let (pair, number, me) = (booking.pair, booking.name.key.number, registry.me());
+        let carrier =
+            if pair.1.node == me { self.carrier_of(pair) } else { registry.carrier_of(pair) };
+        // The subscription's node may lose the first reservation before it learns of the takeover.
+        let follows = pair.0.node == me && carrier.is_some_and(|carrier| carrier < number);
+        (!follows).then_some(carrier == Some(number))
+    }
+
     /// Returns the reservations that carry samples on this node, one of each pair.
     pub(in crate::control) fn carrying(
         &self,
         registry: &Registry,
     ) -> impl Iterator<Item = &Booking> {
-        let mut carrying: BTreeMap<PairKey, &Booking> = BTreeMap::new();
-        // The newest of each pair is the last one.
-        for booking in self.bookings.values() {
-            let (pair, number) = (booking.pair, booking.name.key.number);
-            let carrier = match pair.1.node == registry.me() {
-                true => self.carrier_of(pair),
-                false => registry.carrier_of(pair),
-            };
-            if !booking.request.wants_spare() || carrier == Some(number) {
-                carrying.insert(pair, booking);
-            } else if pair.0.node == registry.me() && carrier.is_some_and(|it| it < number) {
-                // The subscription's node may lose the first reservation before it learns of the takeover.
-                carrying.entry(pair).or_insert(booking);
-            }
-        }
-        carrying.into_values()
+        self.paths(registry).into_values().filter_map(|paths| paths.carried)
     }
 
     /// Returns the reservation that carries a pair's samples on this node, if any.
@@ -81,7 +109,11 @@ impl Admission {
         registry: &Registry,
         pair: PairKey,
     ) -> Option<&Booking> {
-        self.carrying(registry).find(|booking| booking.pair == pair)
+        let mut paths = Paths::default();
+        for booking in self.bookings.values().filter(|booking| booking.pair == pair) {
+            paths.add(booking, self.carries(registry, booking));
+        }
+        paths.carried
     }
 
     /// Returns the number of the reservation that carries a pair of a publisher of this node, once it is in force.
