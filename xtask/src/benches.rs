@@ -1,6 +1,6 @@
 //! Runs every benchmark and example in the documents for some seconds. No figure is checked.
 
-use crate::runner::{self, Logs, Share};
+use crate::runner::{self, Logs, Share, lock};
 use crate::setup;
 use crate::steps::Outcome;
 use crate::tidy::files;
@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 /// The kind of a program, which determines its path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -92,6 +94,9 @@ const SCENARIOS: &str = "examples/scenarios";
 /// … except those that need the simulator: video, and wrong clocks.
 const SIMULATED: [&str; 2] = ["bursty-radio.toml", "clock-drift.toml"];
 
+/// The number of programs at once. Most of them sleep most of the time, and no figure counts here.
+const LANES: usize = 2;
+
 pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
     let unknown = unknown(root);
     if !unknown.is_empty() {
@@ -101,19 +106,32 @@ pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
             names.join(", ")
         ));
     }
-    let (mut ran, mut failed) = (0_usize, Vec::new());
+    let (mut ran, mut queue) = (0_usize, Vec::new());
     for (name, need, command) in commands(root) {
         if let Some(lack) = lack(need) {
             println!("skipped: {name}: {lack}");
             continue;
         }
         ran += 1;
-        let outcome = runner::step(logs, &name, Share::Rest, &command);
-        if !outcome.is_passed() {
-            println!("{name}: {outcome}");
-            failed.push(name);
-        }
+        queue.push((name, command));
     }
+    let left = Mutex::new(queue.into_iter());
+    let failed = Mutex::new(Vec::new());
+    let next = || lock(&left).next();
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(|| {
+                while let Some((name, command)) = next() {
+                    let outcome = runner::step(logs, &name, Share::Rest, &command);
+                    if !outcome.is_passed() {
+                        println!("{name}: {outcome}");
+                        lock(&failed).push(name);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     match failed.as_slice() {
         [] => Outcome::passed(&format!("{ran} completed")),
         _ => Outcome::failed(&format!("{} of {ran}: {}", failed.len(), failed.join(", "))),

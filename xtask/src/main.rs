@@ -5,6 +5,7 @@
 mod alone;
 mod benches;
 mod binaries;
+mod chrony;
 mod commands;
 mod cxx;
 mod demo;

@@ -1,6 +1,7 @@
 //! Runs programs, possibly several at once and at low priority, each with its own log file.
 
 use crate::binaries::Binary;
+use crate::chrony;
 use crate::steps::Outcome;
 use crate::tally::Tally;
 use std::fs::{self, File};
@@ -59,6 +60,9 @@ pub(crate) fn run(
     let (path, file) = logs.file(name).map_err(no_log)?;
     let both = file.try_clone().map_err(no_log)?;
     let mut command = limited(share, program);
+    if let Some(chronyd) = logs.0.parent().and_then(chrony::find) {
+        command.env(chrony::CHRONYD, chronyd);
+    }
     command.stdin(Stdio::null()).stdout(file).stderr(both);
     let start = Instant::now();
     let status = command.status().map_err(|error| format!("cannot start {name}: {error}"))?;
@@ -153,12 +157,22 @@ pub(crate) fn tests(
     (outcome, tally)
 }
 
+/// Returns the output of a test binary without that of tests that passed.
+fn without_successes(output: &str) -> String {
+    let parts = output
+        .split_once("\nsuccesses:\n")
+        .and_then(|(start, rest)| Some((start, rest.split_once("\nfailures:\n")?.1)));
+    parts.map_or_else(|| output.to_owned(), |(start, end)| format!("{start}\nfailures:\n{end}"))
+}
+
 /// Runs one test binary. Returns its counts, and a description if it fails.
 fn one(logs: &Logs, share: Share, binary: &Binary, args: &[&str]) -> (Tally, Option<String>) {
     let name = binary.name();
     let mut program = Command::new(&binary.file);
     // As cargo does.
     program.current_dir(&binary.folder).env("CARGO_MANIFEST_DIR", &binary.folder).args(args);
+    // Tests that pass print what they skip.
+    program.arg("--show-output");
     let mut tally = Tally::default();
     let ended = match run(logs, &name, share, &program) {
         Ok(ended) => ended,
@@ -166,14 +180,15 @@ fn one(logs: &Logs, share: Share, binary: &Binary, args: &[&str]) -> (Tally, Opt
     };
     ended.output.lines().for_each(|line| tally.read(line));
     if !ended.status.success() {
-        println!("{}", ended.output);
+        println!("{}", without_successes(&ended.output));
     }
     println!("{name}: {} ({:.1} s)", tally.detail(), ended.took.as_secs_f64());
     let failed = (!ended.status.success()).then(|| format!("{name} ({})", ended.status));
     (tally, failed)
 }
 
-fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+/// Locks a value, also after a panic of another thread.
+pub(crate) fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -203,6 +218,13 @@ mod tests {
         }
         assert!(logs.0.join("a_b_c.log").is_file());
         fs::remove_dir_all(&logs.0).unwrap();
+    }
+
+    #[test]
+    fn the_output_of_passed_tests_is_left_out() {
+        let output = "test a ... ok\n\nsuccesses:\n\n---- a stdout ----\nx\n\nfailures:\n\ny";
+        assert_eq!(without_successes(output), "test a ... ok\n\nfailures:\n\ny");
+        assert_eq!(without_successes("killed"), "killed");
     }
 
     #[test]

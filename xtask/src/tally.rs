@@ -12,10 +12,13 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Takes a line of a test binary's output. A test whose requirement is missing prints `skipped: ` and its name.
     pub(crate) fn read(&mut self, line: &str) {
         if let Some(counts) = line.strip_prefix("test result: ") {
             self.passed += count(counts, "passed");
             self.failed += count(counts, "failed");
+        } else if let Some(lack) = line.strip_prefix("skipped: ") {
+            self.skipped.push(lack.to_owned());
         } else if let Some(test) = line.strip_prefix("test ")
             && let Some((name, result)) = test.split_once(" ... ")
         {
@@ -102,6 +105,7 @@ mod tests {
             "test link::b ... ignored",
             "test link::c ... ignored, needs root",
             "test link::d ... FAILED",
+            "skipped: link::a (needs root)",
             "test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; in 0.0s",
         ] {
             tally.read(line);
@@ -112,7 +116,7 @@ mod tests {
         );
         tally.add(other);
         assert_eq!((tally.passed, tally.failed), (11, 2));
-        assert_eq!(tally.skipped, ["link::b", "link::c: needs root"]);
+        assert_eq!(tally.skipped, ["link::b", "link::c: needs root", "link::a (needs root)"]);
         assert_eq!(tally.broken, ["link::d"]);
     }
 }

@@ -1,18 +1,18 @@
 //! `cargo xtask test`: runs all tests.
 //!
 //! Tests that need processor time run at the lowest priority next to tests that mostly sleep. So
-//! tests with real clocks get a processor as promptly as if they ran alone. Tests of measured rates
-//! run alone, at the end.
+//! tests with real clocks get a processor as promptly as if they ran alone. Tests of the page and of
+//! measured rates run alone, at the end.
 
 use crate::binaries::{Binary, Need};
-use crate::runner::{Logs, Share};
+use crate::runner::{Logs, Share, lock};
 use crate::steps::{Outcome, Steps};
 use crate::tally::Tally;
-use crate::{benches, binaries, cargo, commands, python, runner, setup, tidy, web};
+use crate::{benches, binaries, cargo, chrony, commands, python, runner, setup, tidy, web};
 use anyhow::Result;
 use std::path::Path;
 use std::process::{Command, ExitCode};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
 /// The number of concurrent test binaries that mostly sleep.
@@ -21,6 +21,7 @@ const SLEEPERS: usize = 2;
 pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     let run = Run { root, logs: Logs::new(root), steps: Steps::default(), sum: Mutex::default() };
     run.steps.run("setup", 60, setup::run);
+    run.steps.run("chronyd", 60, || chrony::step(&web::target(root)));
     thread::scope(|scope| {
         scope.spawn(|| run.looks());
         // Before anything is compiled, because the binary embeds the page.
@@ -35,6 +36,8 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         });
         run.clock(&binaries);
     });
+    // A page that gets no processor shows old figures.
+    run.steps.run("browser", 170, || web::test(run.root));
     run.tests("newcomer", 90, (Share::Even, 1), &binaries, Need::Machine);
     println!();
     lock(&run.sum).show();
@@ -97,7 +100,6 @@ impl Run<'_> {
         self.tests("live", 400, (Share::Even, SLEEPERS), binaries, Need::Clock);
         // Before the newcomer's test, which runs the Python examples of the README.
         self.steps.run("python", 240, || python::run(self.root));
-        self.steps.run("browser", 170, || web::test(self.root));
     }
 
     /// Runs the test binaries with one requirement, `lanes` at once.
@@ -124,8 +126,4 @@ impl Run<'_> {
     fn command(&self, name: &'static str, seconds: u64, command: &Command) {
         self.steps.run(name, seconds, || runner::step(&self.logs, name, Share::Rest, command));
     }
-}
-
-fn lock<T>(value: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

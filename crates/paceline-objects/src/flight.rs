@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 /// A fragment on its way.
 #[derive(Clone, Debug)]
 struct Sent {
-    /// The number of its exchange.
-    exchange: u64,
+    /// The number of its exchange; `None` for a fragment without updates.
+    exchange: Option<u64>,
     content: Content,
     bytes: usize,
     at: Instant,
@@ -55,17 +55,18 @@ impl OpenExchanges {
 
     /// Settles a fragment; its exchange ends with its last one.
     fn settle(&mut self, sent: Sent, lost: bool) {
-        let Some(open) = self.open.get_mut(&sent.exchange) else { return };
+        let Some(exchange) = sent.exchange else { return };
+        let Some(open) = self.open.get_mut(&exchange) else { return };
         open.left -= 1;
         open.lost |= lost;
         if !lost {
             open.received.extend(sent.content);
         }
         if open.left == 0
-            && let Some(open) = self.open.remove(&sent.exchange)
+            && let Some(open) = self.open.remove(&exchange)
         {
             let part = open.lost.then_some(open.received);
-            self.ended.push(Arrival { exchange: sent.exchange, part });
+            self.ended.push(Arrival { exchange, part });
         }
     }
 }
@@ -115,12 +116,26 @@ impl Flight {
         open: &mut OpenExchanges,
         now: Instant,
     ) -> u32 {
+        open.send(exchange);
+        self.number(Sent { exchange: Some(exchange), content, bytes, at: now })
+    }
+
+    /// Returns the number of the next fragment, which has no updates.
+    pub(crate) fn send_empty(&mut self, bytes: usize, now: Instant) -> u32 {
+        self.number(Sent { exchange: None, content: Content::new(), bytes, at: now })
+    }
+
+    fn number(&mut self, sent: Sent) -> u32 {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
-        self.sent.insert(number, Sent { exchange, content, bytes, at: now });
-        open.send(exchange);
-        self.bytes += bytes;
+        self.bytes += sent.bytes;
+        self.sent.insert(number, sent);
         number
+    }
+
+    /// Returns whether a fragment has been acknowledged.
+    pub(crate) const fn is_acknowledged(&self) -> bool {
+        self.round_trip.is_some()
     }
 
     /// Takes the ranges of an observer's report, and returns what they end.

@@ -56,6 +56,9 @@ pub struct Participant {
     silences: PeerTimetable,
     /// When fragments to each of them may be overdue: not later than they are.
     overdue: PeerTimetable,
+    /// When observers that may have replicas of an earlier run are to be informed of the new one, unless they have
+    /// received a fragment of it by then.
+    announcements: PeerTimetable,
     /// Participants that are gone.
     remembered: BTreeMap<PeerId, Remembered>,
     interests: BTreeMap<PeerId, Interest>,
@@ -184,6 +187,7 @@ impl Participant {
             peers: BTreeMap::new(),
             silences: PeerTimetable::default(),
             overdue: PeerTimetable::default(),
+            announcements: PeerTimetable::default(),
             remembered: BTreeMap::new(),
             interests: BTreeMap::new(),
             interest_changes: 0,

@@ -58,6 +58,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let mut observers = Observers::open()?;
     let mut town = Town::build(observers.town())?;
     let source = Arc::new(WorldSource::new(observers.town_node()));
+    source.publish(&town, &observers);
     let http = serve(args, &source)?;
     let mut block = Block::on_stdout();
     let start = Instant::now();

@@ -10,7 +10,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use hyper::StatusCode;
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -75,19 +75,21 @@ impl Gateway {
 
     fn nodes(&self) -> Vec<Node> {
         let mut nodes = Vec::new();
-        let mut places = BTreeMap::new();
         for socket in &self.sockets {
-            match state_of(socket) {
-                Ok(state) => {
-                    for node in &state.nodes {
-                        places.insert(node.id.clone(), socket.clone());
-                    }
-                    nodes.extend(state.nodes);
+            let state = state_of(socket);
+            if let Err(error) = &state {
+                tracing::debug!("{}: {error:#}", socket.display());
+                // A busy node keeps its place: it answers the next request.
+                if is_late(error) {
+                    continue;
                 }
-                Err(error) => tracing::debug!("{}: {error:#}", socket.display()),
             }
+            let found = state.map_or_else(|_| Vec::new(), |state| state.nodes);
+            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+            places.retain(|_, place| place != socket);
+            places.extend(found.iter().map(|node| (node.id.clone(), socket.clone())));
+            nodes.extend(found);
         }
-        *self.places.lock().unwrap_or_else(PoisonError::into_inner) = places;
         name_streams(&mut nodes);
         nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
         nodes
@@ -126,8 +128,12 @@ impl Source for Gateway {
         drop(places);
         let query = after.map_or_else(String::new, |seq| format!("?after={seq}"));
         let path = format!("/api/v1/pictures/{subscription}{query}");
-        let answer =
-            ask(&socket, &path).map_err(|error| NoPicture::NotShown(format!("{error:#}")))?;
+        let answer = match ask(&socket, &path) {
+            Ok(answer) => answer,
+            // A busy node has no newer picture yet.
+            Err(error) if is_late(&error) => return Ok(None),
+            Err(error) => return Err(NoPicture::NoAnswer(format!("{error:#}"))),
+        };
         match answer.status {
             200 => Ok(Some(answer.shown())),
             204 => Ok(None),
@@ -216,6 +222,12 @@ fn ask(socket: &PathBuf, path: &str) -> anyhow::Result<Answered> {
     send(socket, ("GET", path), "", PATIENCE)
 }
 
+/// Returns whether the time limit of an answer passed.
+fn is_late(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(kind, Some(io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut))
+}
+
 /// Sends one request with a JSON body, unless that is empty.
 fn send(
     socket: &PathBuf,
@@ -256,6 +268,27 @@ fn parse(answer: Vec<u8>) -> Option<Answered> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_busy_node_has_no_newer_picture_and_one_that_is_gone_no_answer() {
+        let socket = std::env::temp_dir().join(format!("plg-{}", std::process::id()));
+        let listener = UnixListener::bind(&socket).unwrap();
+        let gateway =
+            Gateway::new(vec![socket.clone()], Vec::new(), Box::new(|_, _| false), || None);
+        gateway.places.lock().unwrap().insert("7".to_owned(), socket.clone());
+        assert_eq!(gateway.picture("7.0", Some(3)).unwrap().map(|shown| shown.seq), None);
+        assert!(gateway.state().nodes.is_empty());
+        drop(listener);
+        let error = gateway.picture("7.0", None).err().unwrap();
+        assert_eq!(
+            error,
+            NoPicture::NoAnswer("no listener: Connection refused (os error 111)".into())
+        );
+        gateway.state();
+        assert_eq!(gateway.picture("7.0", None).err().unwrap(), NoPicture::Unknown);
+        std::fs::remove_file(socket).unwrap();
+    }
 
     #[test]
     fn answers_are_taken_apart_only_when_they_are_whole() {

@@ -208,6 +208,7 @@ async fn picture(
             Err((StatusCode::SERVICE_UNAVAILABLE, error.to_owned()))
         }
         Err(NoPicture::NotShown(why)) => Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, why)),
+        Err(NoPicture::NoAnswer(why)) => Err((StatusCode::BAD_GATEWAY, why)),
     }
 }
 

@@ -204,6 +204,7 @@ impl Source for OwnSource {
                 "values of 16 subscriptions are already shown: close some".to_owned(),
             ),
             NoPicture::NotShown(why) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, why),
+            NoPicture::NoAnswer(why) => (StatusCode::BAD_GATEWAY, why),
         })?;
         json(&found)
     }

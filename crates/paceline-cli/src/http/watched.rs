@@ -17,6 +17,8 @@ pub(crate) enum NoPicture {
     Busy,
     /// The samples cannot be displayed.
     NotShown(String),
+    /// The node does not answer.
+    NoAnswer(String),
 }
 
 /// The observed subscriptions, at most 16.

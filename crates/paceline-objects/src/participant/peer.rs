@@ -114,6 +114,11 @@ impl Peer {
         self.open = OpenExchanges::default();
     }
 
+    /// Returns whether it has received a fragment since objects are introduced anew.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.flights.promised.is_acknowledged() || self.flights.best_effort.is_acknowledged()
+    }
+
     /// Returns its name; empty until its description has arrived.
     pub(super) fn name(&self) -> &str {
         self.about.as_ref().map_or("", |about| &about.name)

@@ -18,6 +18,8 @@ use paceline_sched::{Duration, Instant};
 
 /// How soon a claim is published.
 const CLAIM_DELAY: Duration = Duration::from_millis(20);
+/// How soon an observer is informed that objects are introduced anew if no update informs it.
+const ANNOUNCE_DELAY: Duration = Duration::from_millis(200);
 /// How long a claim is repeated.
 const CLAIM_TIME: Duration = Duration::from_secs(2);
 
@@ -189,31 +191,34 @@ impl Participant {
     }
 
     /// Begins to send objects to an observer, or changes how.
-    fn serve(&mut self, peer: PeerId, interest: Interest, now: Instant) {
-        if !self.interests.contains_key(&peer) {
-            if let Some(peer) = self.peers.get_mut(&peer) {
+    fn serve(&mut self, id: PeerId, interest: Interest, now: Instant) {
+        if !self.interests.contains_key(&id) {
+            if let Some(peer) = self.peers.get_mut(&id) {
                 // Its exchanges are numbered from 0 again.
                 peer.begin(now);
+                if peer.run() > 1 {
+                    self.announcements.set(id, Some(now + ANNOUNCE_DELAY));
+                }
             }
             let observer = Observer { range: interest.range, ..Observer::EVERYWHERE };
-            if self.exchanges.join(peer, observer, now).is_err() {
+            if self.exchanges.join(id, observer, now).is_err() {
                 self.counts.too_many += 1;
                 return;
             }
         }
-        if self.interests.get(&peer).is_none_or(|known| known.rule != interest.rule) {
-            self.exchanges.enable(peer);
-            self.disabled.remove(&peer);
+        if self.interests.get(&id).is_none_or(|known| known.rule != interest.rule) {
+            self.exchanges.enable(id);
+            self.disabled.remove(&id);
             // An interest that was received has been checked.
             if let Ok(function) = interest.function() {
-                self.functions.insert(peer, function);
+                self.functions.insert(id, function);
             }
         }
         // The observer has joined.
-        let _chosen = self.exchanges.choose(peer, interest.modules, now);
-        self.interests.insert(peer, interest);
+        let _chosen = self.exchanges.choose(id, interest.modules, now);
+        self.interests.insert(id, interest);
         self.interest_changes += 1;
-        self.promise(peer, now);
+        self.promise(id, now);
     }
 
     /// Notes the service that the path to an observer has granted. While its interest has no contract or another one,
@@ -291,6 +296,7 @@ impl Participant {
         self.functions.remove(&peer);
         self.disabled.remove(&peer);
         self.interests.remove(&peer);
+        self.announcements.set(peer, None);
         self.interest_changes += 1;
         self.exchanges.leave(peer);
     }

@@ -71,8 +71,10 @@ impl Participant {
         let WorldTime { now, .. } = time;
         self.hand(now);
         self.exchange(time);
+        self.announce(time);
         let own = self.exchanges.next_wake();
-        after(now, [own, self.hand_overs.next_wake(), Some(self.own.view_at)])
+        let announced = self.announcements.first().map(|(at, _)| at);
+        after(now, [own, announced, self.hand_overs.next_wake(), Some(self.own.view_at)])
     }
 
     /// Returns the next packet to send.
@@ -182,6 +184,31 @@ impl Participant {
             self.message(&exchange, time);
         }
         self.fates.clean(&self.exchanges, time.now);
+    }
+
+    /// Informs observers that objects are introduced to them anew. An observer that has replicas of an earlier run
+    /// must end them even if no object is left.
+    fn announce(&mut self, time: WorldTime) {
+        while let Some(id) = self.announcements.due(time.now) {
+            let peer = self.peers.get_mut(&id).filter(|peer| !peer.has_begun());
+            let again = peer.is_some().then(|| time.now + Flight::TIMEOUT);
+            self.announcements.set(id, again);
+            let Some(peer) = peer else { continue };
+            let number = peer.flights.best_effort.send_empty(Fragment::HEADER, time.now);
+            let packet = Packet::Fragment(Fragment {
+                owner: self.id,
+                run: peer.run(),
+                number,
+                position: 0,
+                count: 1,
+                sent: time.stamp,
+                error: time.error,
+                updates: Vec::new(),
+            });
+            let to = Destination::Peer(id, UpdateClass::BestEffort);
+            self.outgoing.push_back(Outgoing { to, payload: packet.encode() });
+            self.overdue.advance(id, time.now + Flight::TIMEOUT);
+        }
     }
 
     /// Returns the update of an object for a message; `None` if the object has ended since.

@@ -214,6 +214,22 @@ fn an_owner_that_vanishes_takes_its_objects_along_and_brings_them_back() {
 }
 
 #[test]
+fn an_object_deleted_while_its_observer_is_silent_ends_there() {
+    let mut net = Net::new(Link::default(), &["owner", "observer"]);
+    let object = net.create(0, "car/1", &car(), &[("paint", "red".into())]);
+    net.observe(1, Some(fast()));
+    net.run(ms(1_000));
+    // Only the owner forgets the other one, and has no object when it meets it again.
+    net.cut_one_way(1, 0, true);
+    net.run(ms(4_000));
+    net.delete(0, object);
+    assert_eq!(net.value(1, "car/1", "paint"), Some("red".into()));
+    net.cut_one_way(1, 0, false);
+    net.run(ms(2_500));
+    assert_eq!(net.value(1, "car/1", "paint"), None);
+}
+
+#[test]
 fn a_farewell_is_noticed_at_once() {
     let mut net = Net::new(Link::default(), &["owner", "observer"]);
     net.create(0, "car/1", &car(), &[("paint", "red".into())]);

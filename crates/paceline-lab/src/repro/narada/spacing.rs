@@ -12,7 +12,7 @@ use crate::bench::tds::{Publishing, Released, number, pacer_nanos, since};
 use anyhow::{Context as _, Result};
 use paceline::{Node, Sample};
 use paceline_time::spacing::Jitter;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// The paper leaves out the first messages; here it is this part of them.
@@ -20,6 +20,8 @@ const LEFT_OUT: usize = 10;
 /// The pictures of the camera: 50 per second.
 const PICTURES: Duration = Duration::from_millis(20);
 const ATLANTIC: Duration = Duration::from_millis(40);
+/// After this time without a sample, the missing ones are lost.
+const SILENCE: Duration = Duration::from_secs(10);
 const CLUSTER: Duration = Duration::from_millis(2);
 
 /// The same samples at the arrival, after spacing, and after threads with several slices.
@@ -60,13 +62,15 @@ fn run(setup: Publishing, slices: &[Duration]) -> Result<Runs> {
     let input = std::thread::scope(|scope| {
         let threads = &threads;
         let distribute = scope.spawn(move || {
-            let each = input.iter().take(total);
-            each.inspect(|it: &Released| threads.iter().for_each(|one| one.add(*it))).collect()
+            let each = arrivals(&input).take(total);
+            each.inspect(|it| threads.iter().for_each(|one| one.add(*it))).collect::<Vec<_>>()
         });
         setup.publish(&mut publisher, began)?;
         distribute.join().ok().context("a thread panicked")
     })?;
-    let output = output.iter().take(total).collect();
+    let output: Vec<_> = arrivals(&output).take(total).collect();
+    let least = input.len().min(output.len());
+    anyhow::ensure!(least == total, "only {least} of {total} samples arrived");
     std::thread::sleep(2 * setup.variation + Duration::from_millis(100));
     // The pacer's thread starts with its first sample.
     let pacer = pacer_nanos().map(|after| after.saturating_sub(before.unwrap_or_default()));
@@ -74,6 +78,11 @@ fn run(setup: Publishing, slices: &[Duration]) -> Result<Runs> {
     drop((plain, spacing));
     node.close();
     Ok(Runs { period, input, output, threads, pacer, took: began.elapsed() })
+}
+
+/// Returns the samples that arrive, until none does for [`SILENCE`].
+fn arrivals(channel: &Receiver<Released>) -> impl Iterator<Item = Released> {
+    std::iter::from_fn(|| channel.recv_timeout(SILENCE).ok())
 }
 
 /// Returns the jitter after each sample in milliseconds, without the first ones.
