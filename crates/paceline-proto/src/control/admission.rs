@@ -340,9 +340,12 @@ impl Admission {
         let key = pair.key();
         match self.step(round, key) {
             Step::Ask => {
-                let of_spare = basis.clone();
+                let concerns = pair.request.wants_spare() || self.spares.contains_key(&key);
+                let of_spare = concerns.then(|| basis.clone());
                 self.need(now, round, pair, basis);
-                self.need_spare(now, round, pair, &of_spare);
+                if let Some(basis) = of_spare {
+                    self.need_spare(now, round, pair, &basis);
+                }
             }
             Step::Wait => self.forget(now, key),
             Step::Refuse(refusal) => {

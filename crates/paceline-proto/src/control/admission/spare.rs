@@ -335,12 +335,12 @@ impl Admission {
 
     /// Sends the samples of a pair on its second path if a node of the first one has announced the loss of a hop.
     pub(super) fn leave_broken_path(&mut self, now: Instant, registry: &Registry, key: PairKey) {
-        let Some(asked) = self.asks.get(&key).filter(|asked| asked.granted.is_some()) else {
+        if !self.spares.contains_key(&key) {
             return;
-        };
-        let granted = asked.granted.iter().flat_map(|(request, _)| &request.path);
-        let path: Vec<NodeId> = granted.map(|node| NodeId(node.0)).collect();
-        if self.spares.contains_key(&key) && !is_whole(registry, &path) {
+        }
+        let granted = self.asks.get(&key).and_then(|asked| asked.granted.as_ref());
+        let path = granted.map(|(request, _)| request.path.iter().map(|node| NodeId(node.0)));
+        if path.is_some_and(|path| !is_whole(registry, &path.collect::<Vec<_>>())) {
             self.take_over(now, key);
         }
     }
