@@ -446,16 +446,17 @@ impl Control {
     /// only with the change.
     fn tell_refusals(
         &mut self,
-        mut refused: BTreeMap<PairKey, Refusal>,
+        refused: BTreeMap<PairKey, Refusal>,
         changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
     ) {
         let held = self.admission.carrying(&self.registry).map(|it| it.pair);
         let held: BTreeSet<PairKey> = held.filter(|key| !self.incomplete.contains(key)).collect();
-        let me = self.me;
-        let unspared = |key: &PairKey, refusal: &mut Refusal| {
-            refusal.spare && held.contains(key) && key.0.node == me
+        let of_spare = |(key, refusal): &(PairKey, Refusal)| {
+            refusal.spare && held.contains(key) && key.0.node == self.me
         };
-        self.tell_unspared(refused.extract_if(.., unspared).collect());
+        let (unspared, mut refused): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            refused.into_iter().partition(of_spare);
+        self.tell_unspared(unspared);
         refused.retain(|key, _| !held.contains(key) && !changes.contains_key(&key.0));
         for (&key, refusal) in &refused {
             if self.refused.get(&key) != Some(refusal) {
