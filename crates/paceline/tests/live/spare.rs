@@ -70,6 +70,14 @@ impl Seen {
                 }
                 SubscriberEvent::Refused(_, refusal) => self.ended.push(refusal.to_string()),
                 SubscriberEvent::Withdrawn(_) => self.ended.push("withdrawn".to_owned()),
+                SubscriberEvent::Publishers(_)
+                | SubscriberEvent::BestEffort(..)
+                | SubscriberEvent::Excess { .. }
+                | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::ChangeRefused { .. }
+                | SubscriberEvent::Silent(_)
+                | SubscriberEvent::Resumed(_) => {}
+                // An event of a later version.
                 _ => {}
             }
         }
