@@ -13,7 +13,20 @@ use paceline_sched::{Duration, LossTolerance};
 
 pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     put_pair(out, refusal.subscription, refusal.publisher);
-    match refusal.reason {
+    put_reason(out, refusal.reason);
+    out.put_u64(refusal.node.0);
+    out.put_text(&refusal.node_name);
+    out.put_text(&refusal.link);
+    out.put_text(&refusal.class);
+    out.put_varint(refusal.needed_bytes_per_s);
+    out.put_varint(refusal.available_bytes_per_s);
+    put_offer(out, &refusal.offer);
+    out.put_varint(refusal.revision);
+    out.put_flag(refusal.spare);
+}
+
+fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
+    match reason {
         RefusalReason::Capacity => out.put_u8(0),
         RefusalReason::SizeAboveSource { asked, source } => {
             out.put_u8(1);
@@ -75,15 +88,6 @@ pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_u8(why.code());
         }
     }
-    out.put_u64(refusal.node.0);
-    out.put_text(&refusal.node_name);
-    out.put_text(&refusal.link);
-    out.put_text(&refusal.class);
-    out.put_varint(refusal.needed_bytes_per_s);
-    out.put_varint(refusal.available_bytes_per_s);
-    put_offer(out, &refusal.offer);
-    out.put_varint(refusal.revision);
-    out.put_flag(refusal.spare);
 }
 
 /// Encodes a missing right; code 0 of the quota stands for none.
