@@ -177,7 +177,7 @@ fn publish_with_loss(percent: u32, count: u32) {
         segment.violations()
     );
     assert!(percent == 0 || link.mended.repeated > 0, "nothing was lost");
-    assert_eq!((segment.violations(), segment.grouped()), (0, (2, 2)));
+    assert_eq!(segment.violations(), 0);
     drop(segment.authority);
 }
 
