@@ -1031,10 +1031,16 @@ class World:
         """Returns the answers to the requested contract since the last call, oldest first."""
     def report(self) -> dict[str, Any]:
         """Returns what this participant knows of the others, and counts."""
-    def decide_by(self, decider: Decider | None) -> None:
+    def decide_by(self, decider: Decider | None, workers: int = 1, order: str = "edf") -> None:
         """Decides by a ``Decider`` about the exchanges of own objects; ``None`` decides by the rules
         of observers again. Called by ``paceline.world.decide``."""
-    def decide(self, function: Callable[[PairView], ExchangeTerms | None] | None) -> None:
+    def decide(
+        self,
+        function: Callable[[PairView], ExchangeTerms | None] | None,
+        *,
+        workers: int = 1,
+        order: str = "edf",
+    ) -> None:
         """Decides by a function about the exchanges of own objects with all observers, instead of by
         their rules; ``None`` returns to these.
 
@@ -1042,6 +1048,9 @@ class World:
         interest. It runs on a thread of Python. After an exception, terms out of range, or more than
         50 ms for the objects of an observer, it is disabled for that observer, and an event gives the
         reason.
+
+        Several ``workers`` call it at once, each for the objects of one observer; ``order`` is
+        ``"edf"`` (earliest deadline first) or ``"rm"`` (rate-monotonic).
         """
     @property
     def closed(self) -> bool:

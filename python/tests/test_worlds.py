@@ -134,7 +134,7 @@ def test_a_function_decides_and_an_exception_disables_it(town: Pair) -> None:
         seen.append(pair)
         return paceline.ExchangeTerms(0.02) if pair.fields["paint"] == "red" else None
 
-    owner.decide(only_red)
+    owner.decide(only_red, workers=2, order="rm")
     observer.observe(paceline.Interest.every(0.02))
     wait_until("the red one arrives", lambda: observer.object("car/red"))
     time.sleep(0.3)
@@ -205,6 +205,11 @@ def test_wrong_values_are_named(node: paceline.Node) -> None:
             town.create("car/1", CAR).hand_over("00")
         with pytest.raises(TypeError, match="must be callable"):
             town.decide(7)  # type: ignore[arg-type]
+        for workers in [0, 65, 300]:
+            with pytest.raises(ValueError, match=f"workers {workers}: must be from 1 to 64"):
+                town.decide(lambda _: None, workers=workers)
+        with pytest.raises(ValueError, match='order="fifo"'):
+            town.decide(lambda _: None, order="fifo")
     for make in [
         lambda: paceline.Interest.every(0),
         lambda: paceline.Interest.every(1, range=-1),

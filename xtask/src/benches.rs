@@ -80,6 +80,7 @@ const ELSEWHERE: &[(Program, &str)] = &[
     (Example, "corpus"),
     // In a separate workspace, see below.
     (Example, "decision"),
+    (Example, "introductions"),
     (Example, "objects"),
 ];
 

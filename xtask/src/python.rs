@@ -28,6 +28,27 @@ pub(crate) fn run(root: &Path) -> Outcome {
     }
 }
 
+/// The environment variable with the interpreter of tests that are not Python's own.
+pub(crate) const PYTHON: &str = "PACELINE_PYTHON";
+
+/// Installs the tools, among them the packages that other tests use.
+pub(crate) fn prepare(root: &Path) -> Outcome {
+    match find() {
+        Ok(python) => match tools(root, &python) {
+            Ok(_) => Outcome::passed(""),
+            Err(problem) => Outcome::failed(&problem),
+        },
+        Err(lack) => Outcome::passed(&format!("skipped: {lack}")),
+    }
+}
+
+/// Returns the interpreter with the tools: of the environment, or the installed one; `target` is cargo's target folder.
+pub(crate) fn interpreter(target: &Path) -> Option<PathBuf> {
+    let named = std::env::var_os(PYTHON).map(PathBuf::from);
+    let installed = target.join("python/bin/python");
+    named.or_else(|| Some(installed).filter(|file| file.is_file()))
+}
+
 fn check(root: &Path, python: &Path) -> Result<(), String> {
     let room = install(root, python)?;
     let within = |name: &str| {

@@ -1,9 +1,9 @@
 //! Runs programs, possibly several at once and at low priority, each with its own log file.
 
 use crate::binaries::Binary;
-use crate::chrony;
 use crate::steps::Outcome;
 use crate::tally::Tally;
+use crate::{chrony, python};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -60,9 +60,9 @@ pub(crate) fn run(
     let (path, file) = logs.file(name).map_err(no_log)?;
     let both = file.try_clone().map_err(no_log)?;
     let mut command = limited(share, program);
-    if let Some(chronyd) = logs.0.parent().and_then(chrony::find) {
-        command.env(chrony::CHRONYD, chronyd);
-    }
+    let target = logs.0.parent();
+    command.envs(target.and_then(chrony::find).map(|file| (chrony::CHRONYD, file)));
+    command.envs(target.and_then(python::interpreter).map(|file| (python::PYTHON, file)));
     command.stdin(Stdio::null()).stdout(file).stderr(both);
     let start = Instant::now();
     let status = command.status().map_err(|error| format!("cannot start {name}: {error}"))?;

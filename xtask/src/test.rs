@@ -24,6 +24,7 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
     run.steps.run("chronyd", 60, || chrony::step(&web::target(root)));
     thread::scope(|scope| {
         scope.spawn(|| run.looks());
+        scope.spawn(|| run.steps.run("packages", 120, || python::prepare(root)));
         // Before anything is compiled, because the binary embeds the page.
         run.steps.run("web", 60, || web::build(root));
     });

@@ -5,7 +5,7 @@
 //! exact integer sums, so removing a stream restores the previous sum.
 
 use crate::demand::StreamDemand;
-use crate::due::{Due, Dues, Excess};
+use crate::due::{Due, Dues, Excess, Trials};
 use crate::ledger::less;
 use crate::owed::Owed;
 use crate::traffic::{NANOBITS, Traffic, nanobits, narrow};
@@ -247,6 +247,7 @@ impl Corners {
         other: u64,
         minus: Option<&Piece>,
         plus: &Piece,
+        trials: &mut Trials,
     ) -> Result<(), Excess> {
         let (level, slope) = (self.level, self.slope);
         let mut scan = Scan { rate: i128::from(rate), level, slope, blocking: other, first: None };
@@ -291,7 +292,7 @@ impl Corners {
         let exact = plus.due.and_then(|due| {
             let from = self.carried_from((rate, other), minus, plus)?;
             let minus = minus.and_then(|it| it.due.as_ref());
-            self.dues.check((rate, other), minus, &due, (excess.at, from))
+            self.dues.check((rate, other), minus, &due, (excess.at, from), trials)
         });
         exact.unwrap_or(Err(excess))
     }

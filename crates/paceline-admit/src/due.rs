@@ -16,9 +16,59 @@ use paceline_sched::LossTolerance;
 use paceline_sched::police::Dual;
 use std::collections::BTreeMap;
 
-/// The most demand functions that a test evaluates, so that its time is bounded: a few milliseconds. A set that would need
-/// more is refused. Each step evaluates those of all different streams, and most tests take a few steps.
+/// The most demand functions that a test evaluates, or each search of an offer, so that its time is bounded: a few hundred
+/// microseconds. A set that would need more is refused. Each step evaluates those of all different streams, and most tests
+/// take a few steps.
 const EVALUATIONS_MAX: usize = 1 << 15;
+
+/// The state that tests of several demands share, each in place of the same one or in addition to all: what is due without
+/// them is evaluated once per instant.
+#[derive(Debug)]
+pub(crate) struct Trials {
+    /// The demand functions that may still be evaluated.
+    left: usize,
+    /// The demand that the tested ones replace.
+    minus: Option<Due>,
+    /// The demands that stay, with their numbers.
+    staying: Option<Vec<(Due, u32)>>,
+    /// What of them is due by an instant, and the longest of their packets that block it.
+    known: BTreeMap<u64, Staying>,
+    /// The instant that the link did not carry in the last refusal: most demands that do not fit exceed it, too.
+    refused_at: Option<u64>,
+}
+
+/// The demands that stay, at one instant.
+#[derive(Clone, Copy, Debug)]
+struct Staying {
+    nanobits: u128,
+    /// The longest packet that blocks later instants, and that blocks this one.
+    blocks_later: u64,
+    blocks: u64,
+    /// The last instant before this one from which a longer packet blocks no more.
+    change: u64,
+}
+
+impl Trials {
+    pub(crate) const fn new() -> Self {
+        Self {
+            left: EVALUATIONS_MAX,
+            minus: None,
+            staying: None,
+            known: BTreeMap::new(),
+            refused_at: None,
+        }
+    }
+
+    /// Forgets what is known of a link, but not how many evaluations are left.
+    pub(crate) fn forget(&mut self) {
+        *self = Self { left: self.left, ..Self::new() };
+    }
+
+    /// Allows as many evaluations as for a single test.
+    pub(crate) const fn renew(&mut self) {
+        self.left = EVALUATIONS_MAX;
+    }
+}
 
 /// The demand of one stream: the bytes that are due by each instant after a simultaneous start.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -44,6 +94,11 @@ impl Due {
         let lines = [(dual.peak_burst, dual.peak_rate), (dual.burst, dual.rate)];
         let owed = owed.map(|(loss, line)| (loss.x(), loss.y(), line));
         Self { deadline, blocks, packet, lines, staircase, owed }
+    }
+
+    /// Returns 1 if the demand is counted by samples, else 0.
+    const fn steps(&self) -> usize {
+        self.staircase.is_some() as usize
     }
 
     /// Returns the nanobits due by `at`.
@@ -76,15 +131,19 @@ pub(crate) struct Excess {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dues {
     all: BTreeMap<Due, u32>,
+    /// How many of them are counted by samples.
+    stepped: usize,
 }
 
 impl Dues {
     pub(crate) fn add(&mut self, due: &Due) {
         *self.all.entry(*due).or_default() += 1;
+        self.stepped += due.steps();
     }
 
     pub(crate) fn take(&mut self, due: &Due) {
         less(&mut self.all, due);
+        self.stepped -= due.steps();
     }
 
     pub(crate) fn is_zero(&self) -> bool {
@@ -95,75 +154,117 @@ impl Dues {
     /// A packet of `other` bytes, or one with a later deadline, may block the link.
     ///
     /// By the curves, it does from `from` nanoseconds on, and does not at `first`. Returns `None` if there are only
-    /// curves, or if the answer would take too long.
+    /// curves, or if the answer would take too long. All tests with the same `trials` must be of the same link.
     pub(crate) fn check(
         &self,
         (rate, other): (u64, u64),
         minus: Option<&Due>,
         plus: &Due,
         (first, from): (u64, u64),
+        trials: &mut Trials,
     ) -> Option<Result<(), Excess>> {
-        if self.all.len() > EVALUATIONS_MAX / 4 {
+        let stepped = (self.stepped + plus.steps()).saturating_sub(minus.map_or(0, Due::steps));
+        if self.all.len() > EVALUATIONS_MAX / 4 || stepped == 0 {
             return None;
         }
-        let mut all: Vec<(Due, u32)> = self.all.iter().map(|(due, count)| (*due, *count)).collect();
-        if let Some((_, count)) = all.iter_mut().find(|(due, _)| Some(due) == minus) {
-            *count = count.saturating_sub(1);
+        if trials.minus != minus.copied() {
+            trials.forget();
+            trials.minus = minus.copied();
         }
-        all.push((*plus, 1));
-        all.iter().find(|(due, count)| due.staircase.is_some() && *count > 0)?;
-        let walks = all.iter().any(|(due, _)| due.packet > other);
-        let link = Load { all: &all, rate, other, walks };
-        let mut next = link.carries_at(first).map(|_| from);
-        for _ in 0..EVALUATIONS_MAX / all.len() {
+        let staying = trials.staying.get_or_insert_with(|| self.without(minus));
+        let walks = plus.packet > other || staying.iter().any(|(due, _)| due.packet > other);
+        let (known, left) = (&mut trials.known, &mut trials.left);
+        let mut link = Load { staying, plus, rate, other, walks, known, left };
+        if let Some(Err(excess)) = trials.refused_at.and_then(|at| link.carries_at(at)) {
+            return Some(Err(excess));
+        }
+        let mut next = link.carries_at(first)?.map(|_| from);
+        loop {
             match next {
                 Ok(0) => return Some(Ok(())),
-                Ok(at) => next = link.carries_at(at),
-                Err(excess) => return Some(Err(excess)),
+                Ok(at) => next = link.carries_at(at)?,
+                Err(excess) => {
+                    trials.refused_at = Some(excess.at);
+                    return Some(Err(excess));
+                }
             }
         }
-        None
+    }
+
+    fn without(&self, minus: Option<&Due>) -> Vec<(Due, u32)> {
+        let left = |(due, count): (&Due, &u32)| {
+            let count = count.saturating_sub(u32::from(Some(due) == minus));
+            (count > 0).then_some((*due, count))
+        };
+        let mut staying = Vec::with_capacity(self.all.len());
+        staying.extend(self.all.iter().filter_map(left));
+        staying
     }
 }
 
 /// The demands on a link, with their numbers.
 struct Load<'a> {
-    all: &'a [(Due, u32)],
+    staying: &'a [(Due, u32)],
+    plus: &'a Due,
     rate: u64,
     other: u64,
     /// A packet of a stream may block for longer than one of other traffic.
     walks: bool,
+    known: &'a mut BTreeMap<u64, Staying>,
+    left: &'a mut usize,
 }
 
 impl Load<'_> {
     /// Checks that the link carries the demand of `at`. Returns the last instant before it for which it may not, or 0 if
-    /// there is none.
-    fn carries_at(&self, at: u64) -> Result<u64, Excess> {
-        let due: u128 = self.all.iter().map(|(due, count)| due.by(at) * u128::from(*count)).sum();
+    /// there is none; `None` if the answer would take too many evaluations.
+    fn carries_at(&mut self, at: u64) -> Option<Result<u64, Excess>> {
+        let staying = self.staying_at(at)?;
+        let due = staying.nanobits + self.plus.by(at);
         if due == 0 {
-            return Ok(0);
+            return Some(Ok(0));
         }
-        let needed = due + nanobits(self.longest(|until| until > at));
+        let own = |blocks: bool| if blocks { self.plus.packet } else { 0 };
+        let later = staying.blocks_later.max(own(self.plus.blocks > at)).max(self.other);
+        let needed = due + nanobits(later);
         let carried = u128::from(self.rate) * u128::from(at);
         if needed > carried {
             let needed = narrow(needed.div_ceil(NANOBITS));
-            return Err(Excess { at, needed, available: narrow(carried / NANOBITS) });
+            return Some(Err(Excess { at, needed, available: narrow(carried / NANOBITS) }));
         }
         // Before `at`, no more is due. A packet that blocks until an earlier instant may be longer.
-        let blocking = self.longest(|until| until >= at);
-        let longer = self.all.iter().map(|(due, _)| due).filter(|_| self.walks);
-        let longer = longer.filter(|due| due.blocks < at && due.packet > blocking);
-        let change = longer.map(|due| due.blocks).max().unwrap_or(0);
+        let blocking = staying.blocks.max(own(self.plus.blocks >= at)).max(self.other);
+        let own = self.plus.blocks < at && self.plus.packet > blocking;
+        let change = staying.change.max(if own { self.plus.blocks } else { 0 });
         let before = narrow((due + nanobits(blocking) - 1) / u128::from(self.rate.max(1)));
-        Ok(before.max(change).min(at.saturating_sub(1)))
+        Some(Ok(before.max(change).min(at.saturating_sub(1))))
     }
 
-    /// Returns the length of the longest packet of other traffic, or of a stream whose packets block until these times.
+    /// Returns the demands that stay, at one instant; `None` if no evaluations are left.
+    fn staying_at(&mut self, at: u64) -> Option<Staying> {
+        if let Some(known) = self.known.get(&at) {
+            return Some(*known);
+        }
+        *self.left = self.left.checked_sub(self.staying.len() + 1)?;
+        let due = self.staying.iter().map(|(due, count)| due.by(at) * u128::from(*count));
+        let nanobits = due.sum();
+        let blocks = self.longest(|until| until >= at);
+        let blocks_later = self.longest(|until| until > at);
+        // Longer packets than those that block `at`, whether or not the tested demand has a longer one.
+        let longer = self.staying.iter().map(|(due, _)| due).filter(|_| self.walks);
+        let longer = longer.filter(|due| due.blocks < at && due.packet > blocks);
+        let change = longer.map(|due| due.blocks).max().unwrap_or(0);
+        let staying = Staying { nanobits, blocks_later, blocks, change };
+        self.known.insert(at, staying);
+        Some(staying)
+    }
+
+    /// Returns the length of the longest packet of other traffic, or of a stream that stays and whose packets block until
+    /// these times.
     fn longest(&self, blocks: impl Fn(u64) -> bool) -> u64 {
         if !self.walks {
             return self.other;
         }
-        let packets = self.all.iter().filter(|(due, count)| *count > 0 && blocks(due.blocks));
+        let packets = self.staying.iter().filter(|(due, _)| blocks(due.blocks));
         packets.map(|(due, _)| due.packet).max().unwrap_or(0).max(self.other)
     }
 }
@@ -218,7 +319,14 @@ mod tests {
                 let blocking = later.max().unwrap_or(0).max(other);
                 due == 0 || due + nanobits(blocking) <= u128::from(rate) * u128::from(at)
             });
-            let got = dues.check((rate, other), minus.as_ref(), &plus, (plus.deadline, from));
+            let range = (plus.deadline, from);
+            let mut trials = Trials::new();
+            // Tests of other demands in place of the same one change nothing.
+            for mut before in held {
+                before.deadline = plus.deadline;
+                _ = dues.check((rate, other), minus.as_ref(), &before, range, &mut trials);
+            }
+            let got = dues.check((rate, other), minus.as_ref(), &plus, range, &mut trials);
             let stepped = all.iter().any(|due| due.staircase.is_some());
             prop_assert_eq!(got.map(|it| it.is_ok()), stepped.then_some(fits));
         }

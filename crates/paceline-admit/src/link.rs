@@ -21,6 +21,7 @@
 
 use crate::corners::{Corners, Piece};
 use crate::demand::StreamDemand;
+use crate::due::Trials;
 use crate::ledger::{Amounts, Ledger};
 use crate::levels::Levels;
 use crate::owed::Owed;
@@ -131,7 +132,7 @@ impl Admission {
     /// Tests whether `demand` of `holder` on `trunk` would be admitted now. Reserves nothing.
     #[must_use]
     pub fn ask(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> AdmissionResult {
-        match self.test(trunk, holder, demand) {
+        match self.test(trunk, holder, demand, &mut Trials::new()) {
             Ok(grant) => AdmissionResult::Granted(grant),
             Err(lack) => AdmissionResult::Refused(LinkRefusal {
                 resource: lack.resource,
@@ -146,7 +147,7 @@ impl Admission {
     /// [`Admission::ask`] without the search for an offer.
     #[must_use]
     pub fn fits(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> bool {
-        self.test(trunk, holder, demand).is_ok()
+        self.test(trunk, holder, demand, &mut Trials::new()).is_ok()
     }
 
     /// Reserves `demand` tentatively if it can be admitted in addition to all other reservations.

@@ -21,6 +21,7 @@ pub(crate) mod report;
 mod role;
 mod scenario;
 mod schedule;
+pub(crate) mod segment;
 mod soak;
 mod stage;
 pub(crate) mod stats;

@@ -77,10 +77,11 @@ use sweep::Sweep;
 pub struct ExchangeList {
     settings: ExchangeSettings,
     objects: Objects,
-    extrapolated: Instant,
     slots: Slots,
     observers: BTreeMap<PeerId, (Observer, Sweep)>,
     evaluations: PeerTimetable,
+    /// When the next pairs may be evaluated.
+    pairs_from: Instant,
     /// Observers whose semantic function was disabled since [`Self::next_disabled`].
     newly_disabled: BTreeSet<PeerId>,
 }
@@ -92,10 +93,10 @@ impl ExchangeList {
         Self {
             settings,
             objects: Objects::new(settings.cell),
-            extrapolated: Instant::ZERO,
             slots: Slots::default(),
             observers: BTreeMap::new(),
             evaluations: PeerTimetable::default(),
+            pairs_from: Instant::ZERO,
             newly_disabled: BTreeSet::new(),
         }
     }
@@ -292,7 +293,8 @@ impl ExchangeList {
     /// budget are not counted; see [`Self::is_hungry`].
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
-        self.slots.next().into_iter().chain(self.evaluations.first().map(|(at, _)| at)).min()
+        let evaluation = self.evaluations.first().map(|(at, _)| at.max(self.pairs_from));
+        self.slots.next().into_iter().chain(evaluation).min()
     }
 
     /// Returns whether objects wait for room in the budget.

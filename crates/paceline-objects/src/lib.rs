@@ -14,6 +14,7 @@
 //! * [`semantic`]: when, with whom and at which fidelity an object is exchanged.
 //! * [`exchange`]: the exchange list and slots of an owner.
 //! * [`grid`]: the index of positions.
+//! * [`run_queue`]: the order of the jobs of a semantic function on its workers.
 
 mod codec;
 pub mod contract;
@@ -31,6 +32,7 @@ pub mod participant;
 mod receipts;
 pub mod replica;
 pub mod replicas;
+pub mod run_queue;
 pub mod schema;
 pub mod semantic;
 mod table;

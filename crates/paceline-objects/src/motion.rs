@@ -32,6 +32,12 @@ impl Motion {
         })
     }
 
+    /// Returns whether the velocity is not 0.
+    #[must_use]
+    pub fn is_moving(&self) -> bool {
+        self.velocity.iter().any(|component| component.abs() > 0.0)
+    }
+
     /// Returns whether all components are finite.
     #[must_use]
     pub fn is_finite(&self) -> bool {

@@ -24,6 +24,7 @@ use crate::interest::{Interest, InterestError};
 use crate::owned::OwnedObjects;
 use crate::packet::{Claim, UpdateClass};
 use crate::replicas::{ReplicaEvent, Replicas};
+use crate::run_queue::DecisionWorkers;
 use crate::schema::Schema;
 use crate::semantic::{EvaluationBatch, SemanticError, SemanticFunction};
 use contest::Contests;
@@ -65,8 +66,8 @@ pub struct Participant {
     /// The number of changes of the interests.
     interest_changes: u64,
     functions: BTreeMap<PeerId, Box<dyn SemanticFunction>>,
-    /// Whether the application decides about all observers, instead of the rules that they state.
-    decides: bool,
+    /// The workers on which the application decides about all observers, instead of the rules that they state.
+    workers: Option<DecisionWorkers>,
     disabled: BTreeSet<PeerId>,
     batches: VecDeque<EvaluationBatch>,
     hand_overs: HandOvers,
@@ -192,7 +193,7 @@ impl Participant {
             interests: BTreeMap::new(),
             interest_changes: 0,
             functions: BTreeMap::new(),
-            decides: false,
+            workers: None,
             disabled: BTreeSet::new(),
             batches: VecDeque::new(),
             hand_overs: HandOvers::default(),
@@ -269,6 +270,13 @@ impl Participant {
     #[must_use]
     pub fn name_of(&self, peer: PeerId) -> Option<&str> {
         self.peers.get(&peer).map(Peer::name)
+    }
+
+    /// Returns the workers on which another participant decides about its objects; `None` if observers' rules decide,
+    /// or nothing is known of it.
+    #[must_use]
+    pub fn workers_of(&self, peer: PeerId) -> Option<DecisionWorkers> {
+        self.peers.get(&peer)?.about.as_ref()?.workers
     }
 
     /// Returns the counts of packets.

@@ -49,8 +49,11 @@ impl<T> ObjectTable<T> {
         Some(entry)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (ObjectIndex, &T)> {
-        self.entries.iter().map(|(object, entry)| (*object, entry))
+    /// Returns up to `count` entries from a place in the order.
+    pub(crate) fn part(&self, from: usize, count: usize) -> &[(ObjectIndex, T)] {
+        let from = from.min(self.entries.len());
+        let to = from.saturating_add(count).min(self.entries.len());
+        self.entries.get(from..to).unwrap_or_default()
     }
 }
 

@@ -179,7 +179,9 @@ impl<'a, 'i> Reader<'a, 'i> {
             Capacity::from_bits_per_s(bits).map_err(|_| "must be at least 8 bit".to_owned())
         });
         match (capacity, delay) {
-            (Ok(capacity), Ok(delay)) => Ok(PlanLink { from, to, capacity: Some(capacity), delay }),
+            (Ok(capacity), Ok(delay)) => {
+                Ok(PlanLink { capacity: Some(capacity), delay, ..PlanLink::new(from, to) })
+            }
             (Err(error), _) => self.wrong(edge, &format!("{label}: capacity {error}")),
             (Ok(_), Err(error)) => self.wrong(edge, &format!("{label}: delay {error}")),
         }

@@ -87,7 +87,8 @@ fn step(
 
 impl Model<'_> {
     /// Returns a lower bound of the cost with multicast: each subscriber pays its share of the
-    /// streams, even if it could share more links with fewer others.
+    /// streams, even if it could share more links with fewer others. A path leaves each node once, so it pays one share of
+    /// what a segment carries, too.
     fn shares(&self, tag: usize) -> f64 {
         let Some((spec, forms)) = self.tag(tag) else { return 0.0 };
         let publishers = float(spec.publishers.len());

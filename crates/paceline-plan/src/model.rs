@@ -2,9 +2,9 @@
 
 use crate::check::check;
 use crate::error::PlanError;
-use crate::problem::{Objective, PlanProblem, PlanSubscriber, PlanTag};
+use crate::problem::{CostModel, Objective, PlanLink, PlanProblem, PlanSubscriber, PlanTag};
 use crate::routes::{Routes, UNREACHED};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A stream of a publisher in one form.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +52,8 @@ pub(crate) struct Model<'a> {
     pub(crate) limits: Vec<f64>,
     /// True if each link has one in the other direction, so that distances are symmetric.
     pub(crate) is_symmetric: bool,
+    /// The first link from the same node on the same segment, for each link.
+    pub(crate) first_on_segment: Vec<usize>,
     /// The cost of a bit per second on a link.
     pub(crate) bit_cost: f64,
     /// The cost of a second per second on a node.
@@ -75,7 +77,17 @@ impl<'a> Model<'a> {
         let pairs: BTreeSet<(usize, usize)> =
             problem.links.iter().map(|link| (link.from, link.to)).collect();
         let is_symmetric = pairs.iter().all(|&(from, to)| pairs.contains(&(to, from)));
-        let model = Self { problem, routes, tags, limits, is_symmetric, bit_cost, cpu_cost };
+        let first_on_segment = first_on_segment(problem);
+        let model = Self {
+            problem,
+            routes,
+            tags,
+            limits,
+            is_symmetric,
+            first_on_segment,
+            bit_cost,
+            cpu_cost,
+        };
         model.connected()?;
         Ok(model)
     }
@@ -95,6 +107,11 @@ impl<'a> Model<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Returns true if some links count bits together.
+    pub(crate) fn shares_segments(&self) -> bool {
+        self.first_on_segment.iter().enumerate().any(|(link, first)| link != *first)
     }
 
     /// Returns the name of a node.
@@ -121,6 +138,16 @@ impl<'a> Model<'a> {
         let nodes = 0..self.problem.nodes.len();
         nodes.filter(|&node| is_reached(node)).filter(is_allowed).collect()
     }
+}
+
+fn first_on_segment(problem: &PlanProblem) -> Vec<usize> {
+    let shares = problem.cost == CostModel::Multicast;
+    let mut known = BTreeMap::new();
+    let first = |(link, spec): (usize, &PlanLink)| match spec.segment.filter(|_| shares) {
+        Some(segment) => *known.entry((spec.from, segment)).or_insert(link),
+        None => link,
+    };
+    problem.links.iter().enumerate().map(first).collect()
 }
 
 /// Converts a rate or size for arithmetic on costs. Values above 2^53 are rounded.

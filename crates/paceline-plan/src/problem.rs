@@ -25,7 +25,8 @@ pub enum CostModel {
     /// The part before the proxy: one copy from each publisher to each proxy. A proxy scales a
     /// stream once per form.
     SharedUpstream,
-    /// All parts: each form of a publisher's stream crosses a link at most once.
+    /// All parts: each form of a publisher's stream crosses a link at most once, and leaves a node for all links on one
+    /// [segment](PlanLink::segment) at most once.
     Multicast,
 }
 
@@ -74,19 +75,23 @@ pub struct PlanLink {
     pub capacity: Option<Capacity>,
     /// The delay of a bit.
     pub delay: Duration,
+    /// The network segment with multicast on which the link lies. With [`CostModel::Multicast`], the links from one node
+    /// on one segment together count the bits of a form once; each keeps its own load.
+    pub segment: Option<usize>,
 }
 
 impl PlanLink {
     /// Returns a link without delay and limit.
     #[must_use]
     pub const fn new(from: usize, to: usize) -> Self {
-        Self { from, to, capacity: None, delay: Duration::ZERO }
+        Self { from, to, capacity: None, delay: Duration::ZERO, segment: None }
     }
 
     /// Returns the same link in the other direction.
     #[must_use]
     pub const fn back(&self) -> Self {
-        Self { from: self.to, to: self.from, capacity: self.capacity, delay: self.delay }
+        let Self { from, to, capacity, delay, segment } = *self;
+        Self { from: to, to: from, capacity, delay, segment }
     }
 }
 

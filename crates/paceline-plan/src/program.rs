@@ -28,6 +28,8 @@ pub(crate) fn size(model: &Model<'_>, tags: &[usize]) -> usize {
     let of = |tag: &usize| {
         let subscribers = model.problem.tags.get(*tag).map_or(0, |tag| tag.subscribers.len());
         let links = match model.problem.cost {
+            // At most one more for each link on a segment.
+            CostModel::Multicast if model.shares_segments() => 2 * model.problem.links.len(),
             CostModel::Multicast => model.problem.links.len(),
             CostModel::PerSubscriber | CostModel::SharedUpstream => 0,
         };
@@ -242,11 +244,24 @@ fn trees(
     let Some((spec, forms)) = model.tag(tag) else { return };
     for &from in &spec.publishers {
         let mut used: BTreeMap<(usize, usize), Variable> = BTreeMap::new();
+        let mut sent: BTreeMap<(usize, usize), Variable> = BTreeMap::new();
         let mut on = |program: &mut Program, form: usize, link: usize| {
             *used.entry((form, link)).or_insert_with(|| {
-                let mut sum = Sum::new(model, spec);
-                sum.link(link, forms.get(form));
-                program.binary(&sum.finish(), is_limited)
+                let mut copy = Sum::new(model, spec);
+                if !model.shares_segments() {
+                    copy.link(link, forms.get(form));
+                    return program.binary(&copy.finish(), is_limited);
+                }
+                copy.copy(link, forms.get(form));
+                let copy = program.binary(&copy.finish(), is_limited);
+                let bits =
+                    *sent.entry((form, at(&model.first_on_segment, link))).or_insert_with(|| {
+                        let mut bits = Sum::new(model, spec);
+                        bits.bits(forms.get(form));
+                        program.binary(&bits.finish(), is_limited)
+                    });
+                program.implies(copy, bits);
+                copy
             })
         };
         for (&node, &opened) in open {

@@ -1,6 +1,6 @@
 //! The reasons for the places of a plan, in words.
 
-use crate::list::Assignment;
+use crate::list::{Assignment, TOLERANCE};
 use crate::model::Model;
 use crate::problem::{Objective, PlanTag};
 use std::collections::BTreeSet;
@@ -28,15 +28,24 @@ pub(crate) fn because(model: &Model<'_>, assignment: &Assignment) -> String {
 
 fn of_tag(model: &Model<'_>, tag: usize, spec: &PlanTag, proxies: &[usize]) -> String {
     let cost = model.usage(tag, proxies).cost;
+    let saved = model.saved(tag, proxies);
+    let shared = match saved > cost * TOLERANCE {
+        true => format!(", after multicast on segments saves {}", amount(model, saved)),
+        false => String::new(),
+    };
     let nodes: BTreeSet<usize> = proxies.iter().copied().collect();
     let names: Vec<String> = nodes.iter().map(|&node| model.name(node)).collect();
     let is_original =
         |to: usize| model.tag(tag).is_some_and(|(_, forms)| crate::list::at(&forms.of, to) == 0);
     if (0..proxies.len()).all(is_original) {
-        return format!("{} is not scaled and costs {}.", spec.tag, amount(model, cost));
+        return format!("{} is not scaled and costs {}{shared}.", spec.tag, amount(model, cost));
     }
-    let mut text =
-        format!("{} is scaled at {} for {}", spec.tag, names.join(", "), amount(model, cost));
+    let mut text = format!(
+        "{} is scaled at {} for {}{shared}",
+        spec.tag,
+        names.join(", "),
+        amount(model, cost)
+    );
     let publisher = spec.publishers.first().copied().unwrap_or(0);
     let ends = [("the publisher", Some(publisher)), ("each subscriber", None)];
     for (name, node) in ends {

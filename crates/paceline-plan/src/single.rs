@@ -59,9 +59,16 @@ impl Model<'_> {
             let nodes = self.candidates(spec).into_iter();
             let priced = nodes.map(|node| (at(&costs, node), node));
             order = priced.filter(|(cost, _)| cost.is_finite()).collect();
+            if self.shares_segments() {
+                // The bounds below count each link.
+                let exact =
+                    |(cost, node): &mut (f64, usize)| *cost = self.single_usage(tag, *node).cost;
+                order.iter_mut().for_each(exact);
+            }
         }
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        Ranked { tag, order, is_exact: self.problem.cost != CostModel::Multicast }
+        let is_exact = self.problem.cost != CostModel::Multicast || self.shares_segments();
+        Ranked { tag, order, is_exact }
     }
 
     /// Returns the cost of each node: a sum over the distances to all ends.

@@ -39,13 +39,23 @@ impl<'a, 'b> Sum<'a, 'b> {
     }
 
     pub(crate) fn link(&mut self, link: usize, form: Form) {
+        self.copy(link, form);
+        self.bits(form);
+    }
+
+    /// Adds the bits of a form to the cost.
+    pub(crate) fn bits(&mut self, form: Form) {
+        self.bits += form.bits;
+    }
+
+    /// Adds a form on a link, except the cost of its bits.
+    pub(crate) fn copy(&mut self, link: usize, form: Form) {
         let Some(ends) = self.model.problem.links.get(link) else { return };
         let first = self.model.first_node();
         let (send, receive) = (self.tag.cpu.send * form.rate, self.tag.cpu.receive * form.rate);
         self.load(link, form.bits);
         self.load(first + ends.from, send);
         self.load(first + ends.to, receive);
-        self.bits += form.bits;
         self.cpu += send + receive;
     }
 
@@ -119,12 +129,27 @@ impl Model<'_> {
                     }
                     used.sort_unstable();
                     used.dedup();
-                    used.iter().for_each(|&(form, link)| sum.link(link, forms.get(form)));
+                    let mut sent = BTreeSet::new();
+                    for (form, link) in used {
+                        sum.copy(link, forms.get(form));
+                        if sent.insert((form, at(&self.first_on_segment, link))) {
+                            sum.bits(forms.get(form));
+                        }
+                    }
                 }
             }
             scaled.iter().for_each(|&(node, form)| sum.scale(node, forms.get(form)));
         }
         sum.finish()
+    }
+
+    /// Returns the cost that multicast on segments saves a tag, compared with a copy on each link.
+    pub(crate) fn saved(&self, tag: usize, proxies: &[usize]) -> f64 {
+        let usage = self.usage_of(tag, proxies, true);
+        let price =
+            |resource| if resource < self.first_node() { self.bit_cost } else { self.cpu_cost };
+        let copies: f64 = usage.loads.iter().map(|&(of, load)| price(of) * load).sum();
+        copies - usage.cost
     }
 
     /// Returns the load of a resource if only this subscriber of the tag existed.

@@ -71,8 +71,9 @@ pub struct Output<P> {
     gate: DecodeGate,
     /// The next sample waits in the group of pictures.
     defers: bool,
-    /// The form that replaces it ([`OutputPlan::until`]).
-    until: Option<Form>,
+    /// The forms that replace it ([`OutputPlan::until`]): a stream may be replaced again before a sample of its successor
+    /// has arrived.
+    until: Vec<Form>,
     /// The first sample that it does not take.
     end: Option<u64>,
     /// The first sample that it takes: the output that it replaces took those before.
@@ -86,8 +87,10 @@ impl<P> Output<P> {
     }
 
     fn set_end(&mut self, plan: &OutputPlan) {
-        if self.until != plan.until {
-            (self.until, self.end) = (plan.until, None);
+        match plan.until {
+            Some(form) if self.until.contains(&form) => {}
+            Some(form) => self.until.push(form),
+            None => (self.until, self.end) = (Vec::new(), None),
         }
         if plan.aligned {
             self.temporal.align();
@@ -143,7 +146,7 @@ impl<P> Ingress<P> {
                 let temporal = TemporalScaler::new(rate, self.period);
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
-                let (defers, until, end, begin) = (false, None, None, 0);
+                let (defers, until, end, begin) = (false, Vec::new(), None, 0);
                 let mut output =
                     Output { key, scale, port, temporal, gate, defers, until, end, begin };
                 output.set_end(plan);
@@ -180,24 +183,27 @@ impl<P> Ingress<P> {
 
     /// Returns true if an output ends with the first newer sample of another form ([`OutputPlan::until`]).
     pub fn is_replaced(&self) -> bool {
-        self.outputs.iter().any(|output| output.until.is_some() && output.end.is_none())
+        self.outputs.iter().any(|output| !output.until.is_empty() && output.end.is_none())
     }
 
     /// Ends the outputs that samples in `form` replace, of which `seq` has arrived. Returns the outputs that have already
-    /// taken it, and the first sample that they have not taken.
+    /// taken it, and the first sample that they do not take.
     pub fn replace(&mut self, form: Form, seq: u64) -> Vec<(OutputKey, u64)> {
+        let newest = self.newest.filter(|newest| *newest >= seq);
+        let end = newest.map_or(seq, |newest| newest.saturating_add(1));
         let all = self.outputs.iter_mut();
-        let replaced = all.filter(|output| output.until == Some(form) && output.end.is_none());
-        if let Some(newest) = self.newest.filter(|newest| *newest >= seq) {
-            return replaced.map(|output| (output.key, newest.saturating_add(1))).collect();
-        }
-        replaced.for_each(|output| output.end = Some(seq));
-        Vec::new()
+        let replaced = all.filter(|output| output.until.contains(&form) && output.end.is_none());
+        let ended = replaced.map(|output| {
+            output.end = Some(end);
+            (output.key, end)
+        });
+        let ended: Vec<_> = ended.collect();
+        if newest.is_some() { ended } else { Vec::new() }
     }
 
     /// Returns the outputs that samples in `form` will replace, of which none has arrived. Losses in that form are not theirs.
     pub fn waiting_for(&self, form: Form) -> impl Iterator<Item = OutputKey> {
-        let waits = move |output: &&Output<P>| output.until == Some(form) && output.end.is_none();
+        let waits = move |output: &&Output<P>| output.until.contains(&form) && output.end.is_none();
         self.outputs.iter().filter(waits).map(|output| output.key)
     }
 

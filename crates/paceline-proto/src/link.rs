@@ -52,7 +52,7 @@ pub use groups::GroupMembers;
 pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};
 pub use repairs::MendCounters;
-pub use retire::{HAND_OVER_MAX, RETIRE_MAX};
+pub use retire::RETIRE_MAX;
 pub use stream::StreamSpec;
 
 use crate::carrier::Carrier;

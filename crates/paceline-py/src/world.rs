@@ -16,7 +16,9 @@ use crate::convert::{self, TEXT, WHOLE, option};
 use crate::errors;
 use crate::life::Held;
 use crate::wait::{self, Look};
-use paceline::world::{ParticipantSettings, PeerId, Schema, SharedWorld, WorldEvent as Told};
+use paceline::world::{
+    DecisionWorkers, ParticipantSettings, PeerId, RunOrder, Schema, SharedWorld, WorldEvent as Told,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -203,12 +205,24 @@ impl World {
 
     /// Decides by a `Decider` about the exchanges of own objects; `None` decides by the rules of
     /// observers again. Called by `paceline.world.decide`.
-    fn decide_by(&self, py: Python<'_>, decider: Option<&Bound<'_, Decider>>) -> PyResult<()> {
+    #[pyo3(signature = (decider, workers=1, order="edf"))]
+    fn decide_by(
+        &self,
+        py: Python<'_>,
+        decider: Option<&Bound<'_, Decider>>,
+        workers: usize,
+        order: &str,
+    ) -> PyResult<()> {
         let Some(decider) = decider else {
             return self.with(py, SharedWorld::decide_by_observers);
         };
+        let Some(order) = RunOrder::named(order) else {
+            return Err(errors::value(format!("order={order:?}: must be \"edf\" or \"rm\"")));
+        };
+        let workers = DecisionWorkers::new(workers, order);
+        let workers = workers.map_err(|error| errors::value(error.to_string()))?;
         let function = decider.get().function()?;
-        let started = self.with(py, |world| world.decide(function))?;
+        let started = self.with(py, |world| world.decide_on(workers, function))?;
         started.map_err(errors::world)
     }
 
@@ -218,8 +232,18 @@ impl World {
     /// `function` receives a `PairView` and returns an `ExchangeTerms`, or `None` without interest. It
     /// runs on a thread of Python. After an exception, terms out of range, or more than 50 ms for the
     /// objects of an observer, it is disabled for that observer, and an event gives the reason.
-    fn decide(slf: Bound<'_, Self>, function: &Bound<'_, PyAny>) -> PyResult<()> {
-        slf.py().import("paceline.world")?.call_method1("decide", (slf, function))?;
+    ///
+    /// Several `workers` call it at once, each for the objects of one observer; `order` is `"edf"`
+    /// (earliest deadline first) or `"rm"` (rate-monotonic).
+    #[pyo3(signature = (function, *, workers=1, order="edf"))]
+    fn decide(
+        slf: Bound<'_, Self>,
+        function: &Bound<'_, PyAny>,
+        workers: usize,
+        order: &str,
+    ) -> PyResult<()> {
+        let module = slf.py().import("paceline.world")?;
+        module.call_method1("decide", (slf, function, workers, order))?;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use paceline_proto::PublisherId;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::Form;
 use paceline_proto::ingress::{Output, OutputKey};
-use paceline_proto::link::{HAND_OVER_MAX, RETIRE_MAX, StreamSpec};
+use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
@@ -48,16 +48,22 @@ impl Node {
             self.sources.insert(key, source);
         }
         self.find_replaced(key.publisher);
-        // The neighbour may have reported these losses before control installed the source again.
-        if !plans.is_empty()
-            && let Some(lost) = self.lost_early.remove(&key)
-        {
-            for (reason, samples) in lost.iter() {
-                self.count(now, key, reason, samples);
-            }
+        if !plans.is_empty() {
+            self.count_early(now, key);
         }
         if !plans.is_empty() && !mine {
             self.offer_early(now, key);
+        }
+    }
+
+    /// Counts the losses that the neighbour reported before control installed their source.
+    fn count_early(&mut self, now: Instant, key: SourceKey) {
+        for (at, reason, samples) in self.lost_early.remove(&key).unwrap_or_default() {
+            if now.since(at) <= EARLY_MAX {
+                self.count(now, key, reason, samples);
+            } else {
+                *self.unrouted.entry(key.publisher).or_default() += samples;
+            }
         }
     }
 
@@ -214,7 +220,7 @@ impl Node {
         end.drain(now, index);
         end.touched = true;
         let keeps = self.control.hands_over(source, hop, key.form);
-        let until = now + if keeps { HAND_OVER_MAX } else { RETIRE_MAX };
+        let until = now + if keeps { end.link.hand_over_max(index) } else { RETIRE_MAX };
         let retired = Retired { key: (hop, source.publisher, key.form), index, until };
         if keeps {
             end.retired.push(retired);

@@ -19,7 +19,7 @@ use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::link::{LinkEvent, LinkSpec};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::reason::{DropReason, Drops, StreamCounters};
+use paceline_proto::reason::{DropReason, StreamCounters};
 use paceline_proto::receive::Received;
 use paceline_proto::sample::RawSample;
 use paceline_proto::wire::frame::FrameBuf;
@@ -91,8 +91,8 @@ pub(super) struct Node {
     /// Counters of arrivals, and the index of each stream's counters.
     arrived: Vec<Arrived>,
     arrived_of: Lookup<StreamKey, usize>,
-    /// Losses of streams that control has not installed yet.
-    pub(super) lost_early: BTreeMap<SourceKey, Drops>,
+    /// Losses that were reported before control installed their source, as the shell keeps them.
+    pub(super) lost_early: BTreeMap<SourceKey, Vec<(Instant, DropReason, u64)>>,
     /// The publishers of which a stream ends with the first sample of another one.
     pub(super) replaced: BTreeSet<PublisherId>,
     /// Samples that arrived before control installed their source, as the shell keeps them.
@@ -275,7 +275,7 @@ impl Node {
                     source.ingress.handle_lost(kind);
                 }
                 if !self.count(now, key, reason, samples) {
-                    self.lost_early.entry(key).or_default().add(reason, samples);
+                    self.lost_early.entry(key).or_default().push((now, reason, samples));
                 }
             }
         }

@@ -93,6 +93,17 @@ fn previously_failing_networks_of_special_requests_keep_their_contracts() {
     }
 }
 
+/// A stream that got its contract again after a pause stayed best effort while another one carried its samples to the node;
+/// a stream that was replaced twice was sent again; and a loss of an ended stream was counted for a later one.
+#[test]
+fn previously_failing_networks_of_every_request_keep_their_contracts() {
+    let apart = Mix { films: 0, shared: 0, ..Mix::FULL };
+    for (seed, mix) in [(72_061, apart), (72_640, Mix::FULL), (72_201, Mix::FULL)] {
+        let outcome = run_under(seed, Policy::DWCS, mix).unwrap_or_else(|error| panic!("{error}"));
+        assert!(outcome.samples > 0, "{seed}: {outcome}");
+    }
+}
+
 /// Thinners took different samples, the queue of a replaced stream was sent as best effort, samples were missing or came
 /// twice at a change to a stream that already flowed, and samples overtook the message that announced them.
 #[test]

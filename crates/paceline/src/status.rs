@@ -393,6 +393,9 @@ pub struct HopView {
     pub link: String,
     /// The capacity of the link; `None` for a link that was opened without one.
     pub capacity: Option<Capacity>,
+    /// True if the receiving node gets the multicast groups of the link: a form that several such nodes receive is sent
+    /// once.
+    pub multicast: bool,
 }
 
 /// A subscription of any node, as recorded in the registry.

@@ -38,6 +38,7 @@ mod channels;
 mod engine;
 mod error;
 mod handle;
+mod jobs;
 mod object;
 mod report;
 mod reservation;
@@ -68,6 +69,8 @@ pub use paceline_objects::participant::{
 };
 #[doc(inline)]
 pub use paceline_objects::replicas::{ReplicaCounts, ReplicaEvent};
+#[doc(inline)]
+pub use paceline_objects::run_queue::{DecisionWorkers, RunOrder, WorkersError};
 #[doc(inline)]
 pub use paceline_objects::semantic::{
     DeclaredRule, DistanceStep, ExchangeTerms, FieldSource, PairFacts, PairView, SemanticError,

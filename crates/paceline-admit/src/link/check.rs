@@ -4,6 +4,7 @@ use super::family::difference;
 use super::{Admission, AdmissionTest, Holder, Trunk};
 use crate::bounds::LatencyRate;
 use crate::demand::StreamDemand;
+use crate::due::Trials;
 use crate::levels::TooLong;
 use crate::verdict::{LinkGrant, Resource};
 use paceline_sched::{Curve, Duration};
@@ -21,12 +22,13 @@ const fn lack(resource: Resource, needed: u64, available: u64) -> Lack {
 }
 
 impl Admission {
-    /// Tests `demand` without searching for an offer.
+    /// Tests `demand` without searching for an offer. `trials` belongs to this link as it is.
     pub(super) fn test(
         &self,
         trunk: Trunk,
         holder: Holder,
         demand: &StreamDemand,
+        trials: &mut Trials,
     ) -> Result<LinkGrant, Lack> {
         if self.spec.rule == AdmissionTest::Unguaranteed {
             return Err(lack(Resource::Guarantee, demand.traffic().rate(), 0));
@@ -45,16 +47,20 @@ impl Admission {
         let (mut gone, mut come) = difference(before, self.charges_with(trunk, after));
         let Some(last) = come.pop() else { return Ok(self.grant(demand, None)) };
         let now = if come.is_empty() && gone.len() < 2 {
-            self.test_charge(gone.pop().as_ref(), &last, demand)?
+            self.test_charge(gone.pop().as_ref(), &last, demand, trials)?
         } else {
             // The family of the stream is shared otherwise than before.
             let mut left = self.clone();
             gone.iter().for_each(|charge| left.take(charge));
             for charge in &come {
-                left.test_charge(None, charge, demand)?;
+                trials.forget();
+                left.test_charge(None, charge, demand, trials)?;
                 left.add(charge);
             }
-            left.test_charge(None, &last, demand)?;
+            trials.forget();
+            let tested = left.test_charge(None, &last, demand, trials);
+            trials.forget();
+            tested?;
             // Any of the changed charges may cover `demand`, so only its deadline is its bound.
             return Ok(self.grant(demand, None));
         };
@@ -67,6 +73,7 @@ impl Admission {
         before: Option<&StreamDemand>,
         after: &StreamDemand,
         demand: &StreamDemand,
+        trials: &mut Trials,
     ) -> Result<Duration, Lack> {
         self.test_sums(before, after)?;
         Ok(match self.spec.rule {
@@ -82,7 +89,7 @@ impl Admission {
             | AdmissionTest::Hfsc
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
-                self.test_corners(before, after, demand)?;
+                self.test_corners(before, after, demand, trials)?;
                 demand.deadline()
             }
         })
@@ -165,6 +172,7 @@ impl Admission {
         before: Option<&StreamDemand>,
         after: &StreamDemand,
         demand: &StreamDemand,
+        trials: &mut Trials,
     ) -> Result<(), Lack> {
         let (line, other) = (self.spec.capacity.bits_per_s(), self.spec.other);
         if self.spec.rule.coincides() {
@@ -197,7 +205,7 @@ impl Admission {
         let minus = before.and_then(|before| self.piece(before));
         // A service curve already includes the blocking packet.
         let other = if self.spec.rule == AdmissionTest::Hfsc { 0 } else { other };
-        self.corners.check(line, other, minus.as_ref(), &piece).map_err(|excess| {
+        self.corners.check(line, other, minus.as_ref(), &piece, trials).map_err(|excess| {
             let within = Duration::from_nanos(excess.at);
             lack(Resource::Due { within }, excess.needed, excess.available)
         })

@@ -2,7 +2,9 @@
 
 use super::{Admission, Holder, Trunk};
 use crate::demand::StreamDemand;
+use crate::due::Trials;
 use crate::verdict::LinkOffer;
+use core::cell::RefCell;
 use paceline_sched::{Duration, LossTolerance};
 
 /// The resolution of the search for rate and size.
@@ -12,20 +14,25 @@ const WINDOW: u32 = 100;
 
 impl Admission {
     /// Returns the best contract in each dimension that would be admitted now. Bisection takes
-    /// about forty tests.
+    /// about forty tests, which share what they find. If the tests of a dimension need too many evaluations, the offer
+    /// may be lower than what fits.
     #[must_use]
     pub fn offer(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> LinkOffer {
-        let fits = |demand: &StreamDemand| self.test(trunk, holder, demand).is_ok();
+        let source = demand.source();
+        let trials = RefCell::new(Trials::new());
+        let fits = |demand: &StreamDemand| {
+            self.test(trunk, holder, demand, &mut trials.borrow_mut()).is_ok()
+        };
+        let rate = most(PARTS, |part| fits(&demand.with_source(source.slower(part, PARTS))));
+        trials.borrow_mut().renew();
+        let burst = most(PARTS, |part| fits(&demand.with_source(source.smaller(part, PARTS))));
+        trials.borrow_mut().renew();
+        let deadline = longer(demand, fits);
+        trials.borrow_mut().renew();
         LinkOffer {
-            rate: most(PARTS, |part| {
-                fits(&demand.with_source(demand.source().slower(part, PARTS)))
-            })
-            .map(|part| demand.source().slower(part, PARTS).rate()),
-            burst: most(PARTS, |part| {
-                fits(&demand.with_source(demand.source().smaller(part, PARTS)))
-            })
-            .map(|part| demand.source().smaller(part, PARTS).burst()),
-            deadline: longer(demand, fits),
+            rate: rate.map(|part| source.slower(part, PARTS).rate()),
+            burst: burst.map(|part| source.smaller(part, PARTS).burst()),
+            deadline,
             loss: self.looser(demand, fits),
         }
     }

@@ -17,7 +17,7 @@ pub enum AdmissionTest {
     Fifo,
     /// Static priority.
     StaticPriority,
-    /// Earliest deadline first.
+    /// Earliest deadline first, relative to the arrival.
     Edf,
     /// Virtual deadline scheduling. A stream is charged the most services that its windows can owe
     /// at once.
@@ -26,7 +26,8 @@ pub enum AdmissionTest {
         /// parameters are then charged the services owed per period.
         coincide: bool,
     },
-    /// DWCS with the later rule set. Loss tolerances count only if windows coincide.
+    /// DWCS with the later rule set. Loss tolerances count only if windows coincide. Otherwise this is the test of every
+    /// discipline that sends the earliest deadline of the contracts' clocks first, such as Delay-EDD.
     Dwcs {
         /// As for [`AdmissionTest::Vds`].
         coincide: bool,
@@ -47,8 +48,9 @@ impl AdmissionTest {
         match policy {
             Policy::Fifo => Some(Self::Fifo),
             Policy::StaticPriority => Some(Self::StaticPriority),
-            Policy::Edf | Policy::DelayEdd => Some(Self::Edf),
+            Policy::Edf => Some(Self::Edf),
             Policy::Vds => Some(Self::Vds { coincide: false }),
+            Policy::DelayEdd => Some(Self::Dwcs { coincide: false }),
             Policy::Dwcs { .. } if policy == Policy::DWCS => Some(Self::Dwcs { coincide: false }),
             Policy::Hfsc => Some(Self::Hfsc),
             Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,

@@ -3,6 +3,7 @@
 use super::*;
 use crate::bounds::edf::{Due, met};
 use crate::cpu::{CpuBudget, CpuCost};
+use crate::due::Trials;
 use crate::traffic::Traffic;
 use crate::verdict::{LinkGrant, LinkOffer, Resource};
 use paceline_sched::curve::fits;
@@ -164,7 +165,8 @@ fn service_curves_are_summed_like_the_schedulers_test() {
             let piece = Piece::service(&curve);
             kept.push(curve);
             let rates: u64 = kept.iter().map(Curve::m2).sum();
-            let here = sums.check(capacity.bits_per_s(), 0, None, &piece).is_ok();
+            let here =
+                sums.check(capacity.bits_per_s(), 0, None, &piece, &mut Trials::new()).is_ok();
             let here = here && rates <= capacity.bits_per_s();
             assert_eq!(here, fits(&kept, capacity).is_ok(), "{kept:?} on {capacity:?}");
             if here {
@@ -190,8 +192,8 @@ fn service_curves_are_summed_like_the_schedulers_test() {
     };
     let mut sums = Corners::default();
     sums.add(&two_piece(6, 2));
-    assert_eq!(sums.check(10_000_000, 0, None, &two_piece(2, 7)), Ok(()));
-    let excess = sums.check(10_000_000, 0, None, &two_piece(5, 7)).unwrap_err();
+    assert_eq!(sums.check(10_000_000, 0, None, &two_piece(2, 7), &mut Trials::new()), Ok(()));
+    let excess = sums.check(10_000_000, 0, None, &two_piece(5, 7), &mut Trials::new()).unwrap_err();
     assert_eq!((excess.at, excess.needed, excess.available), (10_000_000, 13_750, 12_500));
 }
 
@@ -391,4 +393,41 @@ fn an_oversized_request_takes_nothing_from_admitted_streams() {
 fn scatter(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     *state >> 33
+}
+
+#[test]
+fn the_tests_of_an_offer_agree_with_tests_of_their_own() {
+    let mut link = link(8, AdmissionTest::Vds { coincide: false }, 1_200);
+    let demand = |number: u64| {
+        let period = Duration::from_micros(40_000 + number % 37 * 9_000);
+        let deadline = Duration::from_micros(15_000 + number % 41 * 2_000);
+        let contract = Contract::every(period).unwrap().with_deadline(deadline).unwrap();
+        let contract = contract.with_jitter(period.mul_div(1, 2));
+        let loss = LossTolerance::new(u32::try_from(number % 2).unwrap(), 3).unwrap();
+        let demand = StreamDemand::of_contract(&contract, 300 + number % 29 * 70, 1_200).unwrap();
+        demand.with_loss(loss)
+    };
+    let mut offers = 0;
+    for number in 0..150 {
+        let (trunk, name, demand) = (Trunk(number.into()), holder(number), demand(number));
+        let AdmissionResult::Refused(refusal) = link.hold(trunk, name, &demand) else { continue };
+        let fits = |demand: StreamDemand| link.fits(trunk, name, &demand);
+        let slower = |parts: u64| fits(demand.with_source(demand.source().slower(parts, 1_024)));
+        if let Some(rate) = refusal.offer.rate {
+            let parts =
+                (1..1_024).filter(|parts| demand.source().slower(*parts, 1_024).rate() == rate);
+            let parts = parts.max().unwrap();
+            assert!(slower(parts) && !slower(parts + 1), "{number}: {parts}");
+        }
+        if let Some(deadline) = refusal.offer.deadline {
+            let part = Duration::from_nanos(deadline.as_nanos() / 500);
+            assert!(fits(demand.with_deadline(deadline).unwrap()));
+            assert!(
+                !fits(demand.with_deadline(deadline.saturating_sub(part)).unwrap()),
+                "{number}: {deadline}"
+            );
+            offers += 1;
+        }
+    }
+    assert!(offers > 20, "{offers}");
 }

@@ -49,6 +49,14 @@ struct ParticipantRow {
     contract: Option<ContractRow>,
     /// The modules that it chose, and null if it observes nothing.
     modules: Option<ModulesRow>,
+    /// The workers of its own semantic function, and null if observers' rules decide about its objects.
+    workers: Option<WorkersRow>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct WorkersRow {
+    count: u8,
+    order: &'static str,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -69,6 +77,12 @@ struct ContractRow {
     delay_us: u64,
     fidelity_permille: u16,
     objects: usize,
+}
+
+impl WorkersRow {
+    fn in_words(self) -> String {
+        format!("{}, {}", self.count, self.order)
+    }
 }
 
 impl ModulesRow {
@@ -125,6 +139,10 @@ fn document(world: &SharedWorld) -> WorldDocument {
                 interest: interest.map(describe),
                 contract: interest.and_then(|interest| interest.contract.as_ref()).map(contract),
                 modules: interest.map(|interest| modules(interest.modules)),
+                workers: other.workers.map(|workers| WorkersRow {
+                    count: workers.count,
+                    order: workers.order.name(),
+                }),
             }
         })
         .collect();
@@ -284,6 +302,7 @@ fn participants(document: &WorldDocument) -> Table {
         ("participant", Left),
         ("id", Left),
         ("objects", Right),
+        ("workers", Left),
         ("modules", Left),
         ("interest", Left),
     ]);
@@ -292,6 +311,7 @@ fn participants(document: &WorldDocument) -> Table {
             other.name.clone(),
             other.id.clone(),
             other.objects.to_string(),
+            other.workers.map_or_else(|| "-".to_owned(), WorkersRow::in_words),
             other.modules.map_or_else(|| "-".to_owned(), ModulesRow::in_words),
             other.interest.clone().unwrap_or_else(|| "-".to_owned()),
         ]);

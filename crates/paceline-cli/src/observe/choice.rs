@@ -86,6 +86,7 @@ mod tests {
             to: NodeId(to),
             link: if mbit.is_some() { "thin" } else { "host" }.to_owned(),
             capacity: mbit.map(|mbit| Capacity::from_bits_per_s(mbit * 1_000_000).unwrap()),
+            multicast: false,
         }
     }
 

@@ -138,7 +138,9 @@ impl Live {
         });
         let shared = self.shared.entry((from, hop.link.clone())).or_default();
         shared.push(self.problem.links.len());
-        self.problem.links.push(PlanLink { from, to, capacity, delay: hosts.delay(hop) });
+        let segment = shared.first().copied().filter(|_| hop.multicast);
+        let delay = hosts.delay(hop);
+        self.problem.links.push(PlanLink { from, to, capacity, delay, segment });
     }
 
     /// Adds the streams of one publisher.
@@ -299,4 +301,31 @@ fn bytes(bytes_per_s: u64, period: Duration, every: u32) -> u64 {
     let nanos = u128::from(period.as_nanos()) * u128::from(every);
     let bytes = u128::from(bytes_per_s) * nanos / 1_000_000_000;
     u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline::network::NetworkNode;
+
+    #[test]
+    fn neighbours_that_receive_the_groups_of_a_link_are_a_segment() {
+        let node = |(at, name): (u64, &str)| {
+            let (id, host) = (NodeId(at), NodeId(at));
+            NetworkNode { id, name: name.to_owned(), host, relays: true }
+        };
+        let hop = |(to, link, multicast): (u64, &str, bool)| {
+            let (from, to, link) = (NodeId(1), NodeId(to), link.to_owned());
+            HopView { from, to, link, capacity: None, multicast }
+        };
+        let names = [(1, "robot"), (2, "a"), (3, "b"), (4, "c"), (5, "d")];
+        let hops = [(2, "lan", false), (3, "lan", true), (4, "lan", true), (5, "radio", true)];
+        let (nodes, hops) = (names.map(node).to_vec(), hops.map(hop).to_vec());
+        let network = NetworkView { nodes, hops, streams: Vec::new() };
+        let all = Pattern::new("**").unwrap();
+        let live = Live::new(&network, &[], NodeId(9), &all, &Choices::default()).unwrap();
+        let segments: Vec<Option<usize>> =
+            live.problem.links.iter().map(|link| link.segment).collect();
+        assert_eq!(segments, [None, Some(0), Some(0), Some(3)]);
+    }
 }

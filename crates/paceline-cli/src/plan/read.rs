@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const PROBLEM: &[&str] =
     &["nodes", "links", "tags", "objective", "weight", "cost", "delay_model", "proxies"];
 const NODE: &[&str] = &["id", "cpu"];
-const LINK: &[&str] = &["from", "to", "capacity", "delay", "both"];
+const LINK: &[&str] = &["from", "to", "capacity", "delay", "segment", "both"];
 const TAG: &[&str] = &[
     "tag",
     "publishers",
@@ -27,6 +27,8 @@ const TAG: &[&str] = &[
     "subscribers",
     "allowed",
 ];
+/// The largest number of a segment.
+const SEGMENT_MAX: u64 = 1_000_000;
 const SUBSCRIBER: &[&str] = &["node", "scale", "bytes", "within"];
 const BYTES_MAX: u64 = 1_000_000_000_000;
 
@@ -250,7 +252,10 @@ fn links(
     let capacity = fields.rate("capacity", 8..=u64::MAX, "for example 10mbit")?;
     let capacity = capacity.and_then(|bits| Capacity::from_bits_per_s(bits).ok());
     let delay = Duration::from_nanos(fields.nanos("delay", 0)?.unwrap_or(0));
-    let link = PlanLink { from, to, capacity, delay };
+    let segment =
+        fields.whole("segment", 0..=SEGMENT_MAX, "links with the same number share copies")?;
+    let segment = segment.and_then(|segment| usize::try_from(segment).ok());
+    let link = PlanLink { from, to, capacity, delay, segment };
     if fields.flag("both", "the default is true: a link in each direction")?.unwrap_or(true) {
         links.push(link.back());
     }

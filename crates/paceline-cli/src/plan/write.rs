@@ -47,6 +47,7 @@ fn link<'a>(link: &PlanLink, id: impl Fn(&usize) -> &'a str) -> Value {
         ("to", Some(json!(id(&link.to)))),
         ("capacity", link.capacity.map(|rate| json!(format!("{}bit", rate.bits_per_s())))),
         ("delay", Some(time(link.delay))),
+        ("segment", link.segment.map(|segment| json!(segment))),
         ("both", Some(json!(false))),
     ])
 }
@@ -109,7 +110,8 @@ mod tests {
         let mut first = PlanProblem::new(["a", "b \"c\""].map(PlanNode::new).to_vec());
         first.nodes[0].cpu = Some(0.1);
         let capacity = Capacity::from_bits_per_s(1_999_999).ok();
-        let link = PlanLink { capacity, delay: Duration::from_nanos(1_500), ..PlanLink::new(0, 1) };
+        let delay = Duration::from_nanos(1_500);
+        let link = PlanLink { capacity, delay, segment: Some(3), ..PlanLink::new(0, 1) };
         first.links = vec![link, PlanLink::new(1, 0)];
         let mut tag = PlanTag::new("t", 0, Duration::from_nanos(33_333_333), 10_001);
         tag.cpu = SampleCpu { receive: 1e-4, send: 0.0, scale: 0.012_345 };

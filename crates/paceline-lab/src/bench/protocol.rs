@@ -261,6 +261,8 @@ pub(super) struct Proxied {
     /// True unless it joins the other processes of its host.
     pub(super) isolated: bool,
     pub(super) links: Vec<NetLink>,
+    /// The policy file, if links use QUIC.
+    pub(super) access: Option<PathBuf>,
     pub(super) task: ProxiedTask,
 }
 
@@ -283,10 +285,11 @@ pub(super) enum ProxiedTask {
         hz: f64,
         bytes: usize,
     },
-    /// Receives one sample in `every` from `go` to `stop`.
+    /// Receives one sample in `every` from `go` to `stop`, with a delay bound or best effort.
     Subscribe {
         every: u32,
         proxy: String,
+        within_ms: Option<u64>,
     },
 }
 
@@ -309,4 +312,6 @@ pub(super) struct NetLink {
     pub(super) policy: String,
     /// The certificate, the key and the authority of the node, on links over QUIC.
     pub(super) tls: Option<[PathBuf; 3]>,
+    /// The range of multicast groups.
+    pub(super) multicast: Option<String>,
 }

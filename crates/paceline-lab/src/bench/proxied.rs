@@ -70,6 +70,7 @@ fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Chil
             capacity: None,
             policy: Policy::default().name().to_owned(),
             tls: None,
+            multicast: None,
         };
         for (node, listens) in [(from, true), (to, false)] {
             let at = Some(endpoint.clone());
@@ -94,7 +95,7 @@ fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Chil
         };
         let isolated = !matches!(way, Way::OneHost);
         let dir = if isolated { scratch.host() } else { shared.clone() };
-        let task = Proxied { name: name.clone(), isolated, links, task };
+        let task = Proxied { name: name.clone(), isolated, links, access: None, task };
         let mut child = Child::start(&name, &Role::Proxied(task), None, &dir)?;
         child.expect_ready()?;
         children.push(child);
@@ -105,11 +106,15 @@ fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Chil
 }
 
 /// Returns the processor times of all processes so far.
-fn used(children: &[Child]) -> Result<Vec<f64>> {
+pub(super) fn used(children: &[Child]) -> Result<Vec<f64>> {
     children.iter().map(|child| cpu_seconds(child.id())).collect()
 }
 
-fn wait_for(child: &mut Child, what: &str, is: impl Fn(&Message) -> bool) -> Result<Message> {
+pub(super) fn wait_for(
+    child: &mut Child,
+    what: &str,
+    is: impl Fn(&Message) -> bool,
+) -> Result<Message> {
     child.expect(what, PATIENCE, |message| is(&message).then_some(message))
 }
 
@@ -147,7 +152,7 @@ pub(crate) fn stream(
     scratch: &Scratch,
 ) -> Result<Streamed> {
     let publish = ProxiedTask::Publish { hz, bytes };
-    let subscribe = ProxiedTask::Subscribe { every, proxy: proxy.to_owned() };
+    let subscribe = ProxiedTask::Subscribe { every, proxy: proxy.to_owned(), within_ms: None };
     let mut children = start(Way::Relays(1), scratch, [publish, subscribe])?;
     let last = children.last_mut().context("the subscriber")?;
     wait_for(last, "the stream", |message| matches!(message, Message::Started))?;

@@ -7,7 +7,7 @@ mod agree;
 mod live;
 mod net;
 mod road;
-mod trust;
+pub(super) mod trust;
 
 use super::report::Report;
 use super::{OutputArgs, interrupt, netns};

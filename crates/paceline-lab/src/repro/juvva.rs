@@ -4,6 +4,7 @@
 //! The paper's column has only figures that its text and tables state.
 
 mod live;
+mod segment;
 
 use crate::bench::OutputArgs;
 use crate::bench::report::{Bound, Report, Section, Unit};

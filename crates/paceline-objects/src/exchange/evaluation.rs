@@ -2,23 +2,31 @@
 
 use super::ExchangeList;
 use super::peer::Context;
+use super::sweep;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::semantic::{DecidedTerms, EvaluationBatch, ExchangeTerms, SemanticError};
 use paceline_sched::{Duration, Instant};
 
+/// The time that an evaluated pair may take, which limits the pairs of all observers.
+const PAIR: Duration = Duration::from_micros(1);
+
 impl ExchangeList {
     /// Returns the next batch of objects in range of an observer to be evaluated, if one is due.
+    ///
+    /// Each pair is evaluated once per [`ExchangeSettings::evaluate_every`], less often if an observer has more than
+    /// 25,600 objects in range, or all observers together have more than 100,000: the evaluations of an owner then take
+    /// at most a microsecond per pair of its time, and its messages do not wait for them.
+    ///
+    /// [`ExchangeSettings::evaluate_every`]: super::ExchangeSettings::evaluate_every
     ///
     /// A batch has to come back to [`Self::accept`] within the function budget; else its observer's function is
     /// disabled. Objects of observers whose function is disabled get the terms of the fallback rule here.
     pub fn next_batch(&mut self, now: Instant) -> Option<EvaluationBatch> {
-        while let Some((_, peer)) = self.evaluations.first().filter(|(at, _)| *at <= now) {
+        while let Some(peer) = self.evaluations.due(now).filter(|_| self.pairs_from <= now) {
             let batch = self.evaluate(peer, now);
             let budget = self.settings.function_budget;
             let next = self.observers.get(&peer).map(|(_, sweep)| sweep.next(budget));
-            // At least a millisecond later, so that one observer cannot hold up the others.
-            let later = now + Duration::from_millis(1);
-            self.evaluations.set(peer, next.map(|next| next.max(later)));
+            self.evaluations.set(peer, next);
             if batch.is_some() {
                 return batch;
             }
@@ -27,10 +35,7 @@ impl ExchangeList {
     }
 
     fn evaluate(&mut self, peer: PeerId, now: Instant) -> Option<EvaluationBatch> {
-        if now.since(self.extrapolated) >= self.settings.evaluate_every {
-            self.extrapolated = now;
-            self.objects.extrapolate(now);
-        }
+        self.objects.extrapolate(self.settings.evaluate_every, now);
         let budget = self.settings.function_budget;
         let (observer, sweep) = self.observers.get_mut(&peer)?;
         if sweep.is_overdue(now, budget) {
@@ -38,29 +43,35 @@ impl ExchangeList {
             self.newly_disabled.insert(peer);
         }
         if sweep.is_complete() {
-            let state = self.slots.get(peer)?;
-            let center = observer.position_at(now);
             let range = observer.range;
-            let objects =
-                self.objects.in_range(center, range, |object| state.is_interested(object));
-            let gone = missing(state.interests(), &objects);
-            sweep.begin(objects, now);
-            for object in gone {
-                self.apply(peer, object, None, now);
+            if let Some(center) = observer.position_at(now).filter(|_| range.is_finite()) {
+                let state = self.slots.get(peer)?;
+                let objects =
+                    self.objects.in_range(center, range, |object| state.is_interested(object));
+                let gone = missing(state.interests(), &objects);
+                sweep.begin(objects, now);
+                for object in gone {
+                    self.apply(peer, object, None, now);
+                }
+            } else {
+                // No object is out of range; one that is deleted has ended its pairs.
+                sweep.begin_all(self.objects.len(), now);
             }
         }
         let (observer, sweep) = self.observers.get_mut(&peer)?;
         let state = self.slots.get(peer)?;
-        let (number, objects) = sweep.take(now);
+        let (number, objects) = sweep.take(&self.objects, now);
         if objects.is_empty() {
             sweep.accepted();
             return None;
         }
-        let known = state.pairs_of(objects).filter_map(|(object, pair)| {
+        let known = state.pairs_of(&objects).filter_map(|(object, pair)| {
             Some(observer.facts(object, self.objects.get(object)?, pair, now))
         });
         let pairs: Vec<_> = known.collect();
         self.slots.evaluated(peer, pairs.len());
+        let count = u64::try_from(pairs.len()).unwrap_or(u64::MAX);
+        self.pairs_from = self.pairs_from.max(sweep::earliest(now)) + PAIR.mul_div(count, 1);
         let batch = EvaluationBatch { peer, number, at: now, pairs };
         if sweep.disabled.is_none() {
             return Some(batch);

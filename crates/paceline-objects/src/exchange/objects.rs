@@ -7,8 +7,9 @@ use crate::ids::{ObjectIndex, PeerId};
 use crate::motion::Motion;
 use crate::schema::{GroupMask, Schema};
 use crate::table::ObjectTable;
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
 use std::collections::BTreeSet;
+use std::ops::Bound;
 
 /// The motion and sizes of an object; its content stays with the owner.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,14 +67,25 @@ impl ObjectState {
 pub(super) struct Objects {
     states: ObjectTable<ObjectState>,
     grid: PositionGrid,
+    /// All objects, in ascending order.
+    order: BTreeSet<ObjectIndex>,
     /// The objects without a position.
     unplaced: BTreeSet<ObjectIndex>,
+    /// When the last extrapolation of all objects began, and how many were reached.
+    extrapolated: Instant,
+    reached: usize,
 }
 
 impl Objects {
     pub(super) fn new(cell: f64) -> Self {
-        let (states, unplaced) = (ObjectTable::default(), BTreeSet::new());
-        Self { states, grid: PositionGrid::new(cell), unplaced }
+        Self {
+            states: ObjectTable::default(),
+            grid: PositionGrid::new(cell),
+            order: BTreeSet::new(),
+            unplaced: BTreeSet::new(),
+            extrapolated: Instant::ZERO,
+            reached: 0,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -107,6 +119,7 @@ impl Objects {
                 peers: Vec::new(),
             },
         );
+        self.order.insert(object);
         self.place(object, facts.motion, now);
         Ok(())
     }
@@ -130,31 +143,47 @@ impl Objects {
     pub(super) fn delete(&mut self, object: ObjectIndex) -> Result<ObjectState, ExchangeError> {
         let state = self.states.remove(object).ok_or(ExchangeError::NoObject(object))?;
         self.grid.remove(object);
+        self.order.remove(&object);
         self.unplaced.remove(&object);
         Ok(state)
     }
 
-    /// Moves objects in the index to where they are by now.
-    pub(super) fn extrapolate(&mut self, now: Instant) {
-        for (object, state) in self.states.iter() {
-            if let Some(motion) = state.motion {
-                self.grid.place(object, motion.position_at(now));
+    /// Moves the next moving objects in the index to where they are by now. Each is reached once per `every`, or, if
+    /// there are too many for one call, after as many calls as they need.
+    pub(super) fn extrapolate(&mut self, every: Duration, now: Instant) {
+        if self.reached >= self.states.len() {
+            if now.since(self.extrapolated) < every {
+                return;
+            }
+            (self.reached, self.extrapolated) = (0, now);
+        }
+        let part = self.states.part(self.reached, EXTRAPOLATED_MAX);
+        self.reached += part.len();
+        for (object, state) in part {
+            if let Some(motion) = state.motion.filter(Motion::is_moving) {
+                self.grid.place(*object, motion.position_at(now));
             }
         }
     }
 
-    /// Returns the objects in range, in ascending order.
+    /// Returns up to `count` objects after `last` in ascending order, and whether there are more.
+    pub(super) fn after(
+        &self,
+        last: Option<ObjectIndex>,
+        count: usize,
+    ) -> (Vec<ObjectIndex>, bool) {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut objects = self.order.range((from, Bound::Unbounded)).copied();
+        (objects.by_ref().take(count).collect(), objects.next().is_some())
+    }
+
+    /// Returns the objects in range of a position, in ascending order.
     pub(super) fn in_range(
         &self,
-        center: Option<[f64; 3]>,
+        center: [f64; 3],
         range: f64,
         was_in: impl Fn(ObjectIndex) -> bool,
     ) -> Vec<ObjectIndex> {
-        let Some(center) = center.filter(|_| range.is_finite()) else {
-            let mut objects: Vec<_> = self.states.iter().map(|(object, _)| object).collect();
-            objects.sort_unstable();
-            return objects;
-        };
         let leave = range * (1.0 + RANGE_HYSTERESIS);
         let mut objects = self.grid.within(center, range, leave, was_in);
         if !self.unplaced.is_empty() {
@@ -177,6 +206,8 @@ impl Objects {
 
 /// How much farther than its range an observer keeps an object, as a share of the range.
 const RANGE_HYSTERESIS: f64 = 0.1;
+/// The greatest number of objects that one call extrapolates, so that it takes less than a millisecond.
+const EXTRAPOLATED_MAX: usize = 4_096;
 
 fn check(
     object: ObjectIndex,

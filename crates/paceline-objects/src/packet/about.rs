@@ -4,6 +4,7 @@ use crate::codec::{PacketError, Reader, Writer};
 use crate::contract::UpdateSizes;
 use crate::ids::PeerId;
 use crate::interest::Interest;
+use crate::run_queue::DecisionWorkers;
 use crate::schema::Schema;
 
 /// The description of a participant: a latched sample, so that those who join later receive it.
@@ -21,6 +22,8 @@ pub struct PeerDescription {
     pub sizes: UpdateSizes,
     /// Its interest; `None` if it observes nothing.
     pub interest: Option<Interest>,
+    /// The workers that decide about the exchanges of its objects; `None` if observers' rules decide.
+    pub workers: Option<DecisionWorkers>,
 }
 
 impl PeerDescription {
@@ -45,6 +48,7 @@ impl PeerDescription {
         if let Some(interest) = &self.interest {
             interest.write(writer);
         }
+        DecisionWorkers::write(self.workers, writer);
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
@@ -66,6 +70,7 @@ impl PeerDescription {
             1 => Some(Interest::read(reader)?),
             other => return Err(PacketError::Unknown(other)),
         };
-        Ok(Self { peer, name, revision, schemas, sizes, interest })
+        let workers = DecisionWorkers::read(reader)?;
+        Ok(Self { peer, name, revision, schemas, sizes, interest, workers })
     }
 }

@@ -1,8 +1,10 @@
 //! Semantic functions: who decides when an object is exchanged.
 
 use super::{Participant, WorldEvent};
+use crate::exchange::ExchangeSettings;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::owned::{OwnedObject, OwnedObjects};
+use crate::run_queue::{DecisionWorkers, JobTimes};
 use crate::schema::FieldValue;
 use crate::semantic::{DecidedTerms, EvaluationBatch, FieldSource, SemanticError};
 use paceline_sched::Instant;
@@ -51,12 +53,15 @@ impl Participant {
         FieldSnapshot { objects: objects.collect() }
     }
 
-    /// Lets the application decide about its objects for all observers, instead of the rules that they state; `false`
-    /// returns to these. The range and the contract of an observer stay in force.
+    /// Lets the application decide on these workers about its objects for all observers, instead of the rules that
+    /// they state; `None` returns to these. The range and the contract of an observer stay in force.
     ///
     /// Functions that were disabled are enabled again.
-    pub fn decide_by_application(&mut self, decides: bool) {
-        self.decides = decides;
+    pub fn decide_by_application(&mut self, workers: Option<DecisionWorkers>) {
+        if self.workers != workers {
+            self.workers = workers;
+            self.describe();
+        }
         self.batches.clear();
         self.disabled.clear();
         for peer in self.interests.keys() {
@@ -68,6 +73,26 @@ impl Participant {
     /// [`ExchangeSettings::function_budget`](crate::exchange::ExchangeSettings::function_budget).
     pub fn next_batch(&mut self) -> Option<EvaluationBatch> {
         self.batches.pop_front()
+    }
+
+    /// Returns the times of a batch. It should be decided within the delay of its observer's contract, and has to be
+    /// within the budget, which is its deadline without a contract. Its period is the gap of the contract, or the time
+    /// of a sweep.
+    #[must_use]
+    pub fn job_times(&self, batch: &EvaluationBatch) -> JobTimes {
+        let ExchangeSettings { function_budget, evaluate_every, .. } = self.settings.exchange();
+        let contract = self.interests.get(&batch.peer).and_then(|interest| interest.contract);
+        let each = contract.map(|contract| contract.each);
+        JobTimes {
+            deadline: batch.at + each.map_or(function_budget, |it| it.delay.min(function_budget)),
+            period: each.map_or(evaluate_every, |each| each.gap().min(evaluate_every)),
+        }
+    }
+
+    /// Returns whether the budget of a batch has passed, so that its terms would change nothing.
+    #[must_use]
+    pub fn is_late(&self, batch: &EvaluationBatch, now: Instant) -> bool {
+        now >= batch.at + self.settings.exchange().function_budget
     }
 
     /// Takes the terms that the application decided.
@@ -85,7 +110,7 @@ impl Participant {
     /// Evaluates the pairs that are due.
     pub(super) fn decide(&mut self, now: Instant) {
         while let Some(batch) = self.exchanges.next_batch(now) {
-            if self.decides {
+            if self.workers.is_some() {
                 self.batches.push_back(batch);
                 continue;
             }

@@ -17,6 +17,10 @@ const VIEW: Duration = Duration::from_millis(100);
 /// The time between two views of a participant that does neither.
 const IDLE_VIEW: Duration = Duration::from_millis(1_000);
 
+/// The greatest number of messages of one call, so that decisions, and promised updates that become due meanwhile, wait for
+/// a few milliseconds at most.
+const MESSAGES_MAX: usize = 64;
+
 /// How objects that are no longer owned have ended, until all observers know.
 #[derive(Debug, Default)]
 pub(super) struct Fates {
@@ -66,13 +70,14 @@ impl Participant {
         after(now, [silent, expiry, resolved, Some(self.own.publish_at)])
     }
 
-    /// The second part of [`Self::poll`]: makes the messages that are due, and their fragments.
+    /// The second part of [`Self::poll`]: makes messages that are due, and their fragments. If there are too many for one
+    /// call, it returns a time that is due at once.
     pub fn poll_messages(&mut self, time: WorldTime) -> Option<Instant> {
         let WorldTime { now, .. } = time;
         self.hand(now);
-        self.exchange(time);
+        let complete = self.exchange(time);
         self.announce(time);
-        let own = self.exchanges.next_wake();
+        let own = if complete { self.exchanges.next_wake() } else { Some(now) };
         let announced = self.announcements.first().map(|(at, _)| at);
         after(now, [own, announced, self.hand_overs.next_wake(), Some(self.own.view_at)])
     }
@@ -100,6 +105,7 @@ impl Participant {
                 schemas: self.schemas.values().map(|schema| (**schema).clone()).collect(),
                 sizes: self.own.sizes,
                 interest: self.own.interest.clone(),
+                workers: self.workers,
             };
             self.outgoing.push_back(Outgoing {
                 to: Destination::PeerDescription,
@@ -173,17 +179,23 @@ impl Participant {
         }
     }
 
-    fn exchange(&mut self, time: WorldTime) {
+    /// Makes messages that are due, and returns whether these were all.
+    fn exchange(&mut self, time: WorldTime) -> bool {
         let largest = self.settings.fragment_bytes as u64;
-        loop {
+        let mut complete = false;
+        for _ in 0..MESSAGES_MAX {
             let peers = &self.peers;
             let budget = |peer: PeerId| {
                 peers.get(&peer).map_or(0, |peer| peer.flights.best_effort.room() as u64)
             };
-            let Some(exchange) = self.exchanges.poll(time.now, &budget, largest) else { break };
+            let Some(exchange) = self.exchanges.poll(time.now, &budget, largest) else {
+                complete = true;
+                break;
+            };
             self.message(&exchange, time);
         }
         self.fates.clean(&self.exchanges, time.now);
+        complete
     }
 
     /// Informs observers that objects are introduced to them anew. An observer that has replicas of an earlier run

@@ -32,13 +32,15 @@ impl ParticipantSettings {
     }
 
     pub(super) fn exchange(&self) -> ExchangeSettings {
+        let defaults = ExchangeSettings::default();
         ExchangeSettings {
             // The length of a group.
             group_header_bytes: varint_len(self.group_bytes_max() as u64),
             objects_max: self.objects_max,
+            objects_per_peer_max: defaults.objects_per_peer_max.max(self.objects_max),
             peers_max: self.peers_max,
             message_header_bytes: Fragment::HEADER,
-            ..ExchangeSettings::default()
+            ..defaults
         }
     }
 

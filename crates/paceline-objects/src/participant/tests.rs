@@ -372,3 +372,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn messages_that_are_due_together_leave_in_parts() {
+    let mut net = Net::new(Link::default(), &["owner", "observer"]);
+    for number in 0..5_000 {
+        net.create(0, &format!("car/{number}"), &car(), &[("position", at(f64::from(number)))]);
+    }
+    net.observe(1, Some(fast()));
+    net.run(ms(4_000));
+    assert_eq!(net.replicas(1), 5_000);
+    // A message of introductions, which have paths, is two fragments.
+    assert_eq!(net.fragments_at_once, 2 * 64);
+}

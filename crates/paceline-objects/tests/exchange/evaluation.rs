@@ -93,3 +93,55 @@ fn a_function_that_decides_nonsense_is_disabled() {
     let reason = list.disabled(batch.peer);
     assert!(matches!(reason, Some(SemanticError::Terms(TermsError::Weight(_)))), "{reason:?}");
 }
+
+#[test]
+fn a_sweep_without_a_range_has_each_object_once() {
+    let mut list = ExchangeList::new(ExchangeSettings::default());
+    let create = |list: &mut ExchangeList, object| {
+        list.create(ObjectIndex(object), &facts(0.0, &[1], START), START).unwrap();
+    };
+    (0..1_000).for_each(|object| create(&mut list, object));
+    list.join(ANN, Observer::EVERYWHERE, START).unwrap();
+    let mut evaluated = Vec::new();
+    for millis in 0..100 {
+        while let Some(batch) = list.next_batch(at(millis)) {
+            assert!(batch.pairs.len() <= 256);
+            let decided = batch.decide(&mut |_: &PairView<'_>| Some(every(100)), &()).unwrap();
+            assert!(list.accept(&decided, at(millis)));
+            evaluated.extend(decided.terms.into_iter().map(|(object, _)| object.0));
+            if evaluated.len() == 256 {
+                // Objects that come and leave during the sweep.
+                create(&mut list, 1_000);
+                list.delete(ObjectIndex(700), at(millis)).unwrap();
+            }
+        }
+    }
+    assert_eq!(evaluated, (0..=1_000).filter(|object| *object != 700).collect::<Vec<_>>());
+    assert_eq!(list.pairs(), 1_000);
+}
+
+#[test]
+fn very_many_pairs_are_evaluated_at_a_limited_rate() {
+    let mut list = ExchangeList::new(ExchangeSettings::default());
+    for object in 0..10_000 {
+        list.create(ObjectIndex(object), &facts(0.0, &[1], START), START).unwrap();
+    }
+    for peer in 0..20 {
+        list.join(PeerId(peer), Observer::EVERYWHERE, START).unwrap();
+    }
+    // 200,000 pairs, of which 100,000 per 100 ms are evaluated.
+    let (mut now, mut pairs, mut most) = (at(100), 0, 0);
+    while now < at(300) {
+        let before = pairs;
+        while let Some(batch) = list.next_batch(now) {
+            pairs += batch.pairs.len();
+            list.accept(&batch.decided(vec![None; batch.pairs.len()]), now);
+        }
+        most = most.max(pairs - before);
+        let next = list.next_wake().expect("others are due");
+        assert!(next > now, "it wants to wake up without anything to do");
+        now = next;
+    }
+    assert!((200_000..=204_600).contains(&pairs), "{pairs} pairs in 200 ms");
+    assert!(most <= 4_096 + 256, "{most} pairs at once");
+}

@@ -2,7 +2,8 @@
 
 use crate::random::{Sizes, problem};
 use paceline_plan::{
-    PlanError, PlanProblem, PlanState, PlanTag, Planned, cost_of, exhaustive, integer, plan,
+    CostModel, PlanError, PlanLink, PlanNode, PlanProblem, PlanState, PlanSubscriber, PlanTag,
+    Planned, cost_of, exhaustive, integer, plan,
 };
 use std::time::Duration;
 
@@ -59,17 +60,85 @@ fn check_cost_of(seed: u64, problem: &PlanProblem, planned: &Planned) {
 
 #[test]
 fn one_tag_on_500_graphs_of_up_to_8_nodes() {
-    let sizes =
-        Sizes { nodes: 8, tags: 1, publishers: 2, subscribers: 4, proxies: 3, limits: false };
+    let sizes = Sizes {
+        nodes: 8,
+        tags: 1,
+        publishers: 2,
+        subscribers: 4,
+        proxies: 3,
+        limits: false,
+        segments: false,
+    };
     let feasible = (0..500).filter(|&seed| compare(seed, &problem(seed, sizes)).is_some());
     let feasible = feasible.count();
     assert!((250..500).contains(&feasible), "{feasible}");
 }
 
 #[test]
+fn links_on_segments_count_a_form_once() {
+    for limits in [false, true] {
+        let sizes = Sizes {
+            nodes: 6,
+            tags: 2,
+            publishers: 2,
+            subscribers: 4,
+            proxies: 3,
+            limits,
+            segments: true,
+        };
+        let (mut feasible, mut shared) = (0, 0);
+        for seed in 2_000..2_150 {
+            let problem = problem(seed, sizes);
+            let Some(cost) = compare(seed, &problem) else { continue };
+            feasible += 1;
+            let mut apart = problem;
+            apart.links.iter_mut().for_each(|link| link.segment = None);
+            // Copies on all links can only cost more, and need the same capacities.
+            let without = exhaustive(&apart).unwrap().cost;
+            assert!(cost <= without * (1.0 + 1e-9), "{seed}: {cost} {without}");
+            shared += usize::from(cost < without * 0.999);
+        }
+        assert!(feasible > 50 && shared > 8, "{feasible} feasible, {shared} cheaper");
+    }
+}
+
+/// A publisher and two subscribers on a segment, and a node between that is one more hop.
+#[test]
+fn two_subscribers_on_a_segment_are_cheaper_to_scale_for_at_the_publisher() {
+    let mut problem = PlanProblem::new(["robot", "left", "right"].map(PlanNode::new).to_vec());
+    let tag = PlanTag::new("camera", 0, paceline_sched::Duration::from_millis(10), 1_000);
+    let to = |node| PlanSubscriber { node, scale: 2, bytes: 1_000, within: None };
+    problem.tags = vec![PlanTag { subscribers: vec![to(1), to(2)], ..tag }];
+    problem.cost = CostModel::Multicast;
+    for (segment, bits, text) in [
+        (None, 800_000.0, "for 800.000 kbit/s;"),
+        (
+            Some(0),
+            400_000.0,
+            "for 400.000 kbit/s, after multicast on segments saves 400.000 kbit/s;",
+        ),
+    ] {
+        let link = |to| PlanLink { segment, ..PlanLink::new(0, to) };
+        problem.links = vec![link(1), link(2), link(1).back(), link(2).back()];
+        let planned = plan(&problem, &mut long).unwrap();
+        assert!((planned.cost - bits).abs() < 1e-6, "{planned:?}");
+        // Admission reserves each copy, so each link has its whole load.
+        assert!(planned.link_bits[..2].iter().all(|load| (load - 400_000.0).abs() < 1e-6));
+        assert!(planned.because.contains(text), "{}", planned.because);
+    }
+}
+
+#[test]
 fn several_tags_with_limits() {
-    let sizes =
-        Sizes { nodes: 6, tags: 3, publishers: 2, subscribers: 3, proxies: 2, limits: true };
+    let sizes = Sizes {
+        nodes: 6,
+        tags: 3,
+        publishers: 2,
+        subscribers: 3,
+        proxies: 2,
+        limits: true,
+        segments: false,
+    };
     let feasible = (1_000..1_300).filter(|&seed| compare(seed, &problem(seed, sizes)).is_some());
     let feasible = feasible.count();
     assert!((80..300).contains(&feasible), "{feasible}");

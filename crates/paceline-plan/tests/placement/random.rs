@@ -41,6 +41,8 @@ pub(crate) struct Sizes {
     pub(crate) proxies: usize,
     /// True if links and nodes have limits.
     pub(crate) limits: bool,
+    /// True if links may lie on segments with multicast.
+    pub(crate) segments: bool,
 }
 
 /// Returns a connected random problem of at most these sizes.
@@ -65,6 +67,21 @@ pub(crate) fn problem(seed: u64, sizes: Sizes) -> PlanProblem {
     for tag in 0..1 + random.index(sizes.tags) {
         let tag = self::tag(&mut random, tag, count, sizes);
         problem.tags.push(tag);
+    }
+    if sizes.segments {
+        (problem.cost, problem.objective) = (CostModel::Multicast, Objective::Bandwidth);
+        // Stars whose subscribers receive few forms, so that links share copies.
+        for node in 1..count {
+            if !problem.links.iter().any(|link| (link.from, link.to) == (0, node)) {
+                problem.links.extend([PlanLink::new(0, node), PlanLink::new(node, 0)]);
+            }
+        }
+        for to in problem.tags.iter_mut().flat_map(|tag| &mut tag.subscribers) {
+            (to.scale, to.bytes) = (1 + to.scale % 2, 100);
+        }
+        for link in &mut problem.links {
+            link.segment = random.pick(&[None, Some(0), Some(0), Some(0), Some(1)]);
+        }
     }
     if sizes.limits {
         for node in &mut problem.nodes {

@@ -3,7 +3,8 @@
 //! A publisher's node knows all subscriptions of its publishers and all links, and announces the places in its record
 //! ([`Change::Place`]), so all nodes of a path follow the same choice. A place is a node of the shortest path; the
 //! publisher's own node has no entry. The objective is the sum of the bytes per second on all links between hosts, where
-//! each form of a publisher crosses a link once, as it does in operation ([`super::shares`]).
+//! each form of a publisher crosses a link once, as it does in operation ([`super::shares`]). Hops of one link whose
+//! neighbours receive its multicast groups count a form once together ([`HopInfo::multicast`](super::spec::HopInfo::multicast)).
 //!
 //! A new subscription gets the cheapest place while all existing places stay. An existing place changes only if that
 //! reduces the traffic by at least [`GAIN_PERCENT`], so that small changes do not move streams.
@@ -35,15 +36,19 @@ pub(super) struct State {
     inputs: BTreeMap<PublisherId, Vec<Item>>,
 }
 
+/// The ends of a hop.
+type HopEnds = (NodeId, NodeId);
+
 /// A subscription of a publisher.
 #[derive(Clone, Debug, PartialEq)]
 struct Item {
     key: PairKey,
     form: Form,
     promised: bool,
-    /// The nodes of its path, and 1 for each hop that counts: one between hosts.
+    /// The nodes of its path, and for each hop the one that stands for all that share its copies; `None` for a hop within
+    /// a host, which costs nothing.
     path: Vec<NodeId>,
-    counts: Vec<bool>,
+    media: Vec<Option<HopEnds>>,
     /// The index of its proxy on the path.
     place: usize,
     /// True if this node chooses the place.
@@ -79,12 +84,12 @@ fn rate(spec: &PublisherSpec, form: Form) -> u64 {
 
 /// Returns the bytes per second on all links if each item has its place.
 fn cost(items: &[Item], places: &[usize], rates: &BTreeMap<Form, u64>) -> u64 {
-    let mut hops: BTreeMap<(NodeId, NodeId), Forms> = BTreeMap::new();
+    let mut hops: BTreeMap<HopEnds, (HopEnds, Forms)> = BTreeMap::new();
     for (item, &place) in items.iter().zip(places) {
-        let ends = item.path.iter().zip(item.path.iter().skip(1));
-        for (hop, ((&from, &to), counts)) in ends.zip(&item.counts).enumerate() {
-            if *counts {
-                let forms = hops.entry((from, to)).or_default();
+        let ends = item.path.iter().copied().zip(item.path.iter().copied().skip(1));
+        for (hop, (ends, medium)) in ends.zip(&item.media).enumerate() {
+            if let Some(medium) = medium {
+                let (_, forms) = hops.entry(ends).or_insert_with(|| (*medium, Forms::new()));
                 forms
                     .entry(item.form_on(hop, place))
                     .or_default()
@@ -92,12 +97,13 @@ fn cost(items: &[Item], places: &[usize], rates: &BTreeMap<Form, u64>) -> u64 {
             }
         }
     }
-    let of = |form: &Form| rates.get(&form.without_via()).copied().unwrap_or(1);
-    let sum = |forms: &Forms| {
-        let sent: BTreeSet<Form> = carriers(forms).into_values().collect();
-        sent.iter().map(of).fold(0, u64::saturating_add)
+    let on = |(medium, forms): &(HopEnds, Forms)| {
+        let medium = *medium;
+        carriers(forms).into_values().map(move |form| (medium, form))
     };
-    hops.values().map(sum).fold(0, u64::saturating_add)
+    let sent: BTreeSet<(HopEnds, Form)> = hops.values().flat_map(on).collect();
+    let of = |(_, form): &(_, Form)| rates.get(&form.without_via()).copied().unwrap_or(1);
+    sent.iter().map(of).fold(0, u64::saturating_add)
 }
 
 /// Returns the sets of items that move together: each one alone, those of a form to a node, those of a form, and those to a
@@ -253,12 +259,13 @@ impl State {
         let failed = self.failed.range((key, NodeId(0))..=(key, NodeId(u64::MAX)));
         let failed: Vec<NodeId> = failed.map(|(_, node)| *node).collect();
         let place = path.get(place).filter(|node| !failed.contains(node)).map_or(0, |_| place);
-        let hop = |(from, to): (&NodeId, &NodeId)| {
-            !registry.is_own(*from, *to) && !registry.is_own(*to, *from)
+        let hop = |(&from, &to): (&NodeId, &NodeId)| {
+            let counts = !registry.is_own(from, to) && !registry.is_own(to, from);
+            counts.then(|| (from, registry.first_on_segment(from, to)))
         };
-        let counts = path.iter().zip(path.iter().skip(1)).map(hop).collect();
+        let media = path.iter().zip(path.iter().skip(1)).map(hop).collect();
         let promised = pair.ask().is_some();
-        Some(Item { key, form: pair.asked, promised, path, counts, place, is_free, failed })
+        Some(Item { key, form: pair.asked, promised, path, media, place, is_free, failed })
     }
 
     /// Forgets the decisions on subscriptions that are gone.
@@ -318,9 +325,9 @@ mod tests {
         let rate = NonZeroU32::new(n).filter(|n| n.get() > 1).map_or(Rate::All, Rate::Every);
         let size = small.then_some(Size { width: 320, height: 240 });
         let form = Form { rate, size, ..Form::FULL };
-        let counts = vec![true; path.len() - 1];
+        let media = path.windows(2).map(|ends| Some((ends[0], ends[1]))).collect();
         let (place, is_free, failed, promised) = (0, true, Vec::new(), false);
-        Item { key, form, promised, path, counts, place, is_free, failed }
+        Item { key, form, promised, path, media, place, is_free, failed }
     }
 
     fn rates(items: &[Item]) -> BTreeMap<Form, u64> {
@@ -349,6 +356,24 @@ mod tests {
         let nodes: Vec<NodeId> =
             many.iter().zip(&places).map(|(item, place)| item.path[*place]).collect();
         assert_eq!(nodes[1..], [2, 1].map(NodeId));
+    }
+
+    #[test]
+    fn on_a_segment_the_full_stream_once_is_cheaper_than_several_forms() {
+        let on = |shared: bool| -> Vec<Item> {
+            let one = |(number, n): (u32, u32)| {
+                let one = item(number, u64::from(number) + 3, n, false);
+                let path = vec![NodeId(0), one.key.0.node];
+                let first = if shared { NodeId(3) } else { one.key.0.node };
+                Item { media: vec![Some((NodeId(0), first))], path, ..one }
+            };
+            [(0, 1), (1, 2), (2, 3)].map(one).to_vec()
+        };
+        assert_eq!(decide(&on(false), &camera(), |_| true)[1..], [0, 0]);
+        assert_eq!(decide(&on(true), &camera(), |_| true)[1..], [1, 1]);
+        // The segment loses multicast: streams at the subscribers move back.
+        let moved = on(false).into_iter().map(|item| Item { place: 1, ..item });
+        assert_eq!(decide(&moved.collect::<Vec<_>>(), &camera(), |_| false)[1..], [0, 0]);
     }
 
     #[test]

@@ -67,6 +67,7 @@ const LEAF: u8 = 1;
 const ENCRYPTED: u8 = 1 << 1;
 const OWN: u8 = 1 << 2;
 const REALTIME: u8 = 1 << 3;
+const MULTICAST: u8 = 1 << 4;
 
 const fn bit(present: bool, flag: u8) -> u8 {
     if present { flag } else { 0 }
@@ -420,7 +421,8 @@ fn put_hop(out: &mut Vec<u8>, hop: &HopInfo) {
         bit(hop.leaf, LEAF)
             | bit(hop.encrypted, ENCRYPTED)
             | bit(hop.own, OWN)
-            | bit(hop.realtime, REALTIME),
+            | bit(hop.realtime, REALTIME)
+            | bit(hop.multicast, MULTICAST),
     );
 }
 
@@ -428,7 +430,7 @@ fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
     let link_name = reader.text(NAME_BYTES_MAX, "link name")?;
     let capacity = Capacity::from_bytes_per_s(reader.varint("capacity")?).ok();
     let flags = reader.u8("hop flags")?;
-    if flags > LEAF | ENCRYPTED | OWN | REALTIME {
+    if flags > LEAF | ENCRYPTED | OWN | REALTIME | MULTICAST {
         return Err(WireError::Invalid("hop flags"));
     }
     Ok(HopInfo {
@@ -438,6 +440,7 @@ fn read_hop(reader: &mut Reader) -> Result<HopInfo, WireError> {
         encrypted: flags & ENCRYPTED != 0,
         own: flags & OWN != 0,
         realtime: flags & REALTIME != 0,
+        multicast: flags & MULTICAST != 0,
     })
 }
 

@@ -3,16 +3,17 @@
 //! This avoids a gap in two cases. First, a best-effort pair that now requests a promise would stop until its
 //! path has answered; it continues as before. Second, nodes further from a publisher install a change first.
 //! Samples still sent in the old form would find no stream, so they are forwarded as before. Both end after
-//! [`LINGER`] at the latest, with a refusal, or when the installed stream takes over.
+//! [`LINGER`], or the delay bound of a contract, at the latest, with a refusal, or when the installed stream takes over.
 //!
-//! A stream with a contract may be replaced by one that already flows for others. It then takes the samples before the
-//! first one of its successor ([`OutputPlan::until`]).
+//! A stream may be replaced by one with a contract whose samples arrive here in another form. It then takes the samples
+//! before the first one of its successor ([`OutputPlan::until`]), and has the contract of its successor if it has none: the
+//! contract applies to all samples that are published after it was granted, in whichever form they arrive.
 
 use super::pair::Pair;
 use super::registry::PairKey;
 use super::routes::Installed;
 use crate::form::Form;
-use crate::ids::{NodeId, SubscriptionId};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +39,7 @@ pub(super) struct Carried<'r, 'a> {
 }
 
 impl Carried<'_, '_> {
-    /// Returns the form that replaces a stream with a contract, if the new one may also carry other subscriptions.
+    /// Returns the form of the samples of the pair's new stream, if it has a contract and they replace those of `source`.
     fn successor(&self, key: PairKey, source: SourceKey) -> Option<Form> {
         let live = self.live.get(&key).filter(|live| live.ask().is_some())?;
         Some(live.source().form).filter(|form| *form != source.form)
@@ -109,18 +110,20 @@ impl Lingering {
                     let twice = shared && until.is_none() && carried.live.contains_key(&key);
                     let is_there = has(now_there, output, subscription);
                     if !is_there && !twice && self.goes_on(carried, (key, source), output) {
-                        let end = known.get(&(key, source)).copied().unwrap_or(now + LINGER);
+                        let end = known.get(&(key, source)).copied();
+                        let end = end.unwrap_or_else(|| now + lasts(output, until));
                         going.push((end, key, output, until));
                     }
                 }
             }
             // For the same reason, only streams of the same change linger together.
-            let last = going.iter().map(|(end, ..)| *end).max().filter(|last| *last > now);
+            let same = going.iter().filter(|(.., until)| until.is_none()).map(|(end, ..)| *end);
+            let last = same.max().filter(|last| *last > now);
             going.sort_by_key(|(.., until)| until.is_some());
             for (end, key, output, until) in going {
                 if Some(end) == last || until.is_some() && end > now {
                     let output = carried.continued(key, output, booked.contains(&key));
-                    let output = OutputPlan { until, ..output };
+                    let output = succeeded(installed, source.publisher, until, output);
                     if !add(installed, source, old, &output, key.0) {
                         continue;
                     }
@@ -133,6 +136,33 @@ impl Lingering {
         }
         self.booked = booked;
         only
+    }
+}
+
+/// Returns the longest time for which an output continues. Samples under a contract may need their delay bound.
+fn lasts(output: &OutputPlan, until: Option<Form>) -> Duration {
+    let bound = output.within.filter(|_| until.is_some() && output.contract.is_some());
+    bound.map_or(LINGER, |bound| bound.max(LINGER))
+}
+
+/// Returns an output that ends with the first sample in the form `until`. It is under the contract of the stream to the same
+/// target that then follows, unless it has one of its own.
+fn succeeded(
+    installed: &BTreeMap<SourceKey, Installed>,
+    publisher: PublisherId,
+    until: Option<Form>,
+    output: OutputPlan,
+) -> OutputPlan {
+    let output = OutputPlan { until, ..output };
+    let follows = until.and_then(|form| installed.get(&SourceKey { publisher, form }));
+    let mut follows = follows.into_iter().flat_map(|follows| &follows.outputs);
+    let same = |it: &&OutputPlan| (it.target, it.form) == (output.target, output.form);
+    match follows.find(same) {
+        Some(next) if output.contract.is_none() => {
+            let OutputPlan { scale, until, subscriptions, .. } = output;
+            OutputPlan { scale, until, subscriptions, ..next.clone() }
+        }
+        Some(_) | None => output,
     }
 }
 

@@ -315,6 +315,17 @@ impl Registry {
         hop.is_some_and(|hop| hop.own)
     }
 
+    /// Returns the first neighbour that receives the same multicast groups of `from` as `to`; `to` itself if it receives
+    /// none.
+    pub(crate) fn first_on_segment(&self, from: NodeId, to: NodeId) -> NodeId {
+        let Some(record) = self.record(from) else { return to };
+        let own = record.neighbours.get(&to).filter(|hop| hop.multicast);
+        let same =
+            |hop: &HopInfo| own.is_some_and(|own| hop.multicast && hop.link_name == own.link_name);
+        let mut neighbours = record.neighbours.iter();
+        neighbours.find(|(_, hop)| same(hop)).map_or(to, |(node, _)| *node)
+    }
+
     /// Applies a change of `bytes` encoded bytes if it leads to `version` and that is exactly one above the
     /// current version.
     pub(crate) fn apply(

@@ -275,12 +275,23 @@ pub struct HopInfo {
     pub own: bool,
     /// True if the threads that send on the hop have real-time priorities.
     pub realtime: bool,
+    /// True if probes of the link's multicast groups reach the neighbour. A form that several such neighbours of one link
+    /// receive is sent once.
+    pub multicast: bool,
 }
 
 impl HopInfo {
     /// Returns an unencrypted hop without real-time priorities over the link `link_name` to a neighbour that may relay.
     #[must_use]
     pub const fn new(link_name: String, capacity: Option<Capacity>) -> Self {
-        Self { link_name, capacity, leaf: false, encrypted: false, own: false, realtime: false }
+        Self {
+            link_name,
+            capacity,
+            leaf: false,
+            encrypted: false,
+            own: false,
+            realtime: false,
+            multicast: false,
+        }
     }
 }

@@ -162,3 +162,39 @@ fn the_port_limits_the_video_rate() {
     let got = offer_video(&mut ingress, &mut Stamper::default(), "IPP", 9);
     assert_eq!(got, [(0, Some(0)), (0, Some(1)), (0, Some(2))]);
 }
+
+#[test]
+fn a_replaced_output_ends_even_if_its_own_samples_run_ahead() {
+    let next = Form { rate: every(2), ..Form::FULL };
+    let old = OutputPlan { until: Some(next), aligned: true, ..plan(hop(1), every(2), None) };
+    let mut ingress = Ingress::new(None);
+    install(&mut ingress, &[old, plan(hop(2), Rate::All, None)], 0);
+    let mut stamper = Stamper::default();
+    let to_first = |got: Vec<(u32, u64)>| -> Vec<u64> {
+        got.into_iter().filter(|(port, _)| *port == 0).map(|(_, seq)| seq).collect()
+    };
+    assert_eq!(to_first(offer(&mut ingress, &mut stamper, 5)), [0, 2, 4]);
+    // Sample 2 arrives in the new form after sample 4 in the old one, so the new output begins with sample 5.
+    let key = OutputKey { target: hop(1), form: next };
+    assert_eq!(ingress.replace(next, 2), [(key, 5)]);
+    assert!(!ingress.is_replaced());
+    assert!(to_first(offer(&mut ingress, &mut stamper, 5)).is_empty());
+}
+
+#[test]
+fn an_output_that_is_replaced_again_does_not_begin_again() {
+    let (one, two) = (Form { rate: every(2), ..Form::FULL }, Form::FULL);
+    let until = |until| OutputPlan { until, aligned: true, ..plan(hop(1), every(3), None) };
+    let mut ingress = Ingress::new(None);
+    install(&mut ingress, &[until(Some(one))], 0);
+    let mut stamper = Stamper::default();
+    offer(&mut ingress, &mut stamper, 1);
+    install(&mut ingress, &[until(Some(two))], 0);
+    // Either form may come first.
+    assert!(ingress.replace(one, 3).is_empty());
+    install(&mut ingress, &[until(Some(one))], 0);
+    assert!(offer(&mut ingress, &mut stamper, 4).is_empty());
+    // It is installed for itself again.
+    install(&mut ingress, &[until(None)], 0);
+    assert_eq!(offer(&mut ingress, &mut stamper, 4), [(0, 6)]);
+}

@@ -10,9 +10,8 @@ use paceline_sched::{Duration, Instant, Scheduler};
 
 /// The maximum time for which the owner of a link lets a replaced stream send its queued samples.
 pub const RETIRE_MAX: Duration = Duration::from_millis(500);
-/// The same for a stream that keeps its contract meanwhile, because its samples are promised to subscriptions of the stream
-/// that replaces it.
-pub const HAND_OVER_MAX: Duration = Duration::from_secs(4);
+/// The least time for the same of a stream that keeps its contract meanwhile.
+const HAND_OVER_MIN: Duration = Duration::from_secs(4);
 
 impl Link {
     /// Retires a stream that another stream of the same publisher and hop replaces.
@@ -30,6 +29,18 @@ impl Link {
             self.retiring.push(index);
         }
         self.update_stream(now, index, spec);
+    }
+
+    /// Returns the time within which a replaced stream sends its queue under its contract, because its samples are promised
+    /// to subscriptions of the stream that replaces it. It includes the delay bound of the path.
+    #[must_use]
+    pub fn hand_over_max(&self, index: StreamIndex) -> Duration {
+        let spec = self.streams.get(index).map(|stream| &stream.spec);
+        let bound = spec.and_then(|spec| {
+            let spent = spec.upstream.saturating_add(spec.contract?.deadline);
+            Some(spent.saturating_add(spec.slack))
+        });
+        bound.map_or(HAND_OVER_MIN, |bound| bound.max(HAND_OVER_MIN))
     }
 
     /// Returns the sequence number of a stream's head, if any stream is being retired.

@@ -62,12 +62,12 @@ impl Net {
         }
     }
 
-    /// An output that ends with the first sample of its successor has one, which delivers to the same.
+    /// An output that ends with the first sample of its successor has one, which delivers to the same subscriptions. It may do
+    /// so over another hop, because the path can change with the request.
     fn check_successor(&self, node: usize, publisher: PublisherId, output: &OutputPlan) {
         let Some(next) = output.until else { return };
         let successors = self.outputs(node, publisher, next);
-        let lasting =
-            successors.iter().filter(|it| it.until.is_none() && it.target == output.target);
+        let lasting = successors.iter().filter(|it| it.until.is_none());
         let delivers =
             |subscription| lasting.clone().any(|it| it.subscriptions.contains(subscription));
         let found = lasting.clone().next().is_some() && output.subscriptions.iter().all(delivers);

@@ -86,7 +86,8 @@ struct Batch {
     answer: SyncSender<Result<Vec<Option<Terms>>, String>>,
 }
 
-/// The end of the world's thread.
+/// The end of the world's threads.
+#[derive(Clone)]
 pub(crate) struct Function {
     batches: SyncSender<Batch>,
 }
@@ -121,7 +122,7 @@ impl SemanticFunction for Function {
     }
 }
 
-/// The end of Python's thread.
+/// The end of Python's threads.
 #[pyclass(frozen, module = "paceline._native")]
 pub(crate) struct Decider {
     function: Mutex<Option<Function>>,
@@ -129,7 +130,7 @@ pub(crate) struct Decider {
 }
 
 impl Decider {
-    /// Returns the end of the world's thread, once.
+    /// Returns the end of the world's threads, once.
     pub(super) fn function(&self) -> PyResult<Function> {
         let function = self.function.lock().unwrap_or_else(PoisonError::into_inner).take();
         function.ok_or_else(|| errors::value("decider: it decides for a world already".to_owned()))

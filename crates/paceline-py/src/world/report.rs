@@ -1,7 +1,7 @@
 //! The report of a world.
 
 use paceline::world::{
-    DelayParts, ExchangeCounters, ParticipantReport, SuppressReason, WorldReport,
+    DecisionWorkers, DelayParts, ExchangeCounters, ParticipantReport, SuppressReason, WorldReport,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -56,6 +56,13 @@ fn participant<'py>(py: Python<'py>, other: &ParticipantReport) -> PyResult<Boun
         Ok::<_, PyErr>(dict)
     });
     dict.set_item("as_observer", observer.transpose()?)?;
+    let workers = other.workers.map(|DecisionWorkers { count, order }| {
+        let dict = PyDict::new(py);
+        dict.set_item("count", count)?;
+        dict.set_item("order", order.name())?;
+        Ok::<_, PyErr>(dict)
+    });
+    dict.set_item("workers", workers.transpose()?)?;
     Ok(dict)
 }
 

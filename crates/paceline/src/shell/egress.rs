@@ -24,7 +24,7 @@ use broken::Broken;
 use intake::Intake;
 use multicast::Following;
 use paceline_proto::NodeId;
-use paceline_proto::link::{HAND_OVER_MAX, Link, LinkEvent, LinkSpec, RETIRE_MAX};
+use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
@@ -181,7 +181,7 @@ impl Egress {
                     self.retiring.push((index, now + RETIRE_MAX));
                 }
                 Ok(LinkCommand::HandOver(index)) => {
-                    self.retiring.push((index, now + HAND_OVER_MAX));
+                    self.retiring.push((index, now + self.link.hand_over_max(index)));
                 }
                 Ok(LinkCommand::Close(index)) => self.close_stream(now, index),
                 Ok(LinkCommand::Capacity(capacity)) => {
@@ -365,6 +365,7 @@ impl Egress {
             lost: fates.map(|fates| fates.lost.saturating_sub(fates.mistaken)).sum(),
             frames,
             groups: self.transport.multicast().map(Multicast::views).unwrap_or_default(),
+            able: self.transport.multicast().map(Multicast::able).unwrap_or_default(),
             frames_lost: self.link.frames_lost(),
             wire_bytes,
             greatest_depth: self.link.greatest_depth(),

@@ -120,6 +120,8 @@ pub(crate) struct Engine {
     groups: GroupBudget,
     /// The links to each neighbour.
     ways: Ways,
+    /// The neighbours that receive the multicast groups of a link, by its index.
+    able: BTreeSet<(usize, NodeId)>,
     publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
     sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
     outgoing: BTreeMap<SourceKey, Outgoing>,
@@ -175,6 +177,7 @@ impl Engine {
             pool: Arc::new(ScalePool::new(vitals.clone())),
             groups: GroupBudget::default(),
             ways: Ways::default(),
+            able: BTreeSet::new(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             outgoing: BTreeMap::new(),
@@ -364,14 +367,16 @@ impl Engine {
                 self.gate.part(node);
             }
         }
-        if let WayChange::Up(link) | WayChange::Moved(link) = change
-            && let Some(link) = self.links.get(link)
+        if let WayChange::Up(at) | WayChange::Moved(at) = change
+            && let Some(link) = self.links.get(at)
         {
             let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
             let encrypted = link.config.is_encrypted();
             let own = link.config.is_host();
             let realtime = self.vitals.is_realtime();
-            let hop = HopInfo { encrypted, own, realtime, ..HopInfo::new(link_name, capacity) };
+            let multicast = self.able.contains(&(at, node));
+            let hop = HopInfo::new(link_name, capacity);
+            let hop = HopInfo { encrypted, own, realtime, multicast, ..hop };
             self.control.handle_hop_up(now, node, hop);
         }
     }
@@ -486,6 +491,7 @@ impl Engine {
     fn tick(&mut self, now: Instant) {
         self.report_use(now);
         self.update_rates(now);
+        self.follow_able(now);
         self.sources.expire(now);
         self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
         self.finish_statuses(now);

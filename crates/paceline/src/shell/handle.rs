@@ -8,6 +8,7 @@ use paceline_proto::link::{ClassTree, ClassView, MendCounters, Passage, StreamSp
 use paceline_proto::{Form, NodeId, PublisherId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
+use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -74,6 +75,8 @@ pub(crate) struct LinkSnapshot {
     pub(crate) lost: u64,
     pub(crate) frames: u64,
     pub(crate) groups: Vec<GroupView>,
+    /// The neighbours that receive multicast groups.
+    pub(crate) able: BTreeSet<NodeId>,
     pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,
     pub(crate) greatest_depth: u64,

@@ -60,7 +60,7 @@ impl Engine {
             let wake = wake.min(self.answers());
             self.shared.wait(wake);
         }
-        self.shared.lock().worker = None;
+        self.shared.lock().workers = None;
     }
 
     /// Takes the answers of the paths, and requests contracts. Not in each iteration, because it takes as long as there

@@ -3,6 +3,7 @@
 use crate::{PublishError, SubscribeError};
 use paceline_objects::interest::InterestError;
 use paceline_objects::participant::SettingsError;
+use paceline_objects::run_queue::WorkersError;
 use std::io;
 use thiserror::Error;
 
@@ -19,6 +20,9 @@ pub enum WorldError {
     /// An interest that is out of range.
     #[error(transparent)]
     Interest(#[from] InterestError),
+    /// A number of workers that is out of range.
+    #[error(transparent)]
+    Workers(#[from] WorkersError),
     /// A publisher of the world could not be declared.
     #[error("world: {0}")]
     Publish(#[from] PublishError),

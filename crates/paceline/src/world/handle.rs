@@ -10,6 +10,7 @@ use crate::Arrival;
 use crate::shell::clock;
 use paceline_objects::owned::ObjectError;
 use paceline_objects::participant::WorldEvent;
+use paceline_objects::run_queue::DecisionWorkers;
 use paceline_objects::semantic::SemanticFunction;
 use paceline_objects::{FieldValue, Interest, ObjectIndex, PeerId, Schema};
 use std::fmt;
@@ -83,10 +84,47 @@ impl SharedWorld {
     /// # Errors
     /// No thread could be started.
     pub fn decide(&self, function: impl SemanticFunction + 'static) -> Result<(), WorldError> {
-        let batches = worker::start(Box::new(function), &self.shared)?;
+        self.decide_by(vec![Box::new(function)], DecisionWorkers::default())
+    }
+
+    /// As [`Self::decide`], on several workers. Each has a clone of the function and runs it for one observer's batch of
+    /// objects at a time, to completion; the batches of several observers run at once. They run in the order of
+    /// the workers' setting: the deadline of a batch is the delay of its observer's contract, at most 50 ms, and its
+    /// period is the contract's least time between two updates, at most 100 ms.
+    ///
+    /// ```no_run
+    /// use paceline::world::{DecisionWorkers, ExchangeTerms, PairView, RunOrder};
+    /// use std::time::Duration;
+    ///
+    /// let node = paceline::Node::open()?;
+    /// let town = node.world("town").join()?;
+    /// let workers = DecisionWorkers { count: 4, order: RunOrder::RateMonotonic };
+    /// let every = |_: &PairView<'_>| Some(ExchangeTerms::every(Duration::from_millis(50).into()));
+    /// town.decide_on(workers, every)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A number of workers that is out of range, or a thread could not be started.
+    pub fn decide_on(
+        &self,
+        workers: DecisionWorkers,
+        function: impl SemanticFunction + Clone + 'static,
+    ) -> Result<(), WorldError> {
+        workers.check()?;
+        let boxed = |_| Box::new(function.clone()) as Box<dyn SemanticFunction>;
+        self.decide_by((0..workers.count).map(boxed).collect(), workers)
+    }
+
+    fn decide_by(
+        &self,
+        functions: Vec<Box<dyn SemanticFunction>>,
+        workers: DecisionWorkers,
+    ) -> Result<(), WorldError> {
+        let started = worker::start(functions, workers.order, &self.shared)?;
         self.shared.change(|state| {
-            state.worker = Some(batches);
-            state.participant.decide_by_application(true);
+            state.workers = Some(started);
+            state.participant.decide_by_application(Some(workers));
         });
         Ok(())
     }
@@ -94,8 +132,8 @@ impl SharedWorld {
     /// Decides by the rules of observers again.
     pub fn decide_by_observers(&self) {
         self.shared.change(|state| {
-            state.worker = None;
-            state.participant.decide_by_application(false);
+            state.workers = None;
+            state.participant.decide_by_application(None);
         });
     }
 
@@ -208,6 +246,7 @@ fn other(state: &State, id: PeerId, name: &str) -> ParticipantReport {
         name: name.to_owned(),
         as_owner: participant.delay_parts(id),
         as_observer,
+        workers: participant.workers_of(id),
     }
 }
 

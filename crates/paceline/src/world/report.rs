@@ -4,6 +4,7 @@ use paceline_objects::contract::DelayParts;
 use paceline_objects::exchange::ExchangeCounters;
 use paceline_objects::participant::PacketCounts;
 use paceline_objects::replicas::ReplicaCounts;
+use paceline_objects::run_queue::DecisionWorkers;
 use paceline_objects::semantic::SemanticError;
 use paceline_objects::{Interest, PeerId};
 
@@ -48,6 +49,8 @@ pub struct ParticipantReport {
     pub as_owner: Option<DelayParts>,
     /// Its updates from this participant; `None` if it observes nothing.
     pub as_observer: Option<ObserverReport>,
+    /// The workers on which its application decides about its objects; `None` if observers' rules decide.
+    pub workers: Option<DecisionWorkers>,
 }
 
 /// An observer of this participant's objects.

@@ -1,19 +1,18 @@
 //! The state that the threads of a world share.
 
+use super::jobs::Workers;
 use super::service::ServiceEvent;
 use crate::Node;
 use crate::shell::clock;
 use bytes::Bytes;
 use event_listener::Event;
 use paceline_objects::packet::UpdateClass;
-use paceline_objects::participant::{FieldSnapshot, WorldTime};
-use paceline_objects::semantic::EvaluationBatch;
+use paceline_objects::participant::WorldTime;
 use paceline_objects::{Participant, PeerId};
 use paceline_proto::NodeId;
 use paceline_sched::Instant;
 use paceline_time::TimeBounds;
 use std::collections::VecDeque;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,8 +31,8 @@ pub(super) struct State {
     pub(super) packets_dropped: u64,
     /// Packets of another participant or node than they name.
     pub(super) packets_forged: u64,
-    /// The semantic function of the application.
-    pub(super) worker: Option<SyncSender<(EvaluationBatch, FieldSnapshot)>>,
+    /// The workers of the application's semantic function.
+    pub(super) workers: Option<Workers>,
     pub(super) ended: bool,
 }
 
@@ -82,7 +81,7 @@ impl State {
             events_dropped: 0,
             packets_dropped: 0,
             packets_forged: 0,
-            worker: None,
+            workers: None,
             ended: false,
         }
     }

@@ -1,51 +1,41 @@
-//! The semantic function of an application, on a thread of its own.
+//! The threads of an application's semantic function.
 
+use super::jobs::{Jobs, Workers};
 use super::state::Shared;
+use crate::shell::clock;
 use paceline_objects::participant::FieldSnapshot;
+use paceline_objects::run_queue::RunOrder;
 use paceline_objects::semantic::{DecidedTerms, EvaluationBatch, SemanticError, SemanticFunction};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
 
-/// The greatest number of batches that wait for the function. Those beyond it exceed its time budget anyway.
-const BATCHES_MAX: usize = 256;
-
-/// Starts the thread of a semantic function, and returns its inbox. A function that never returns keeps its thread; the
-/// world goes on without it.
+/// Starts a worker for each function. One that never returns keeps its thread; the world goes on without it.
 pub(super) fn start(
-    function: Box<dyn SemanticFunction>,
+    functions: Vec<Box<dyn SemanticFunction>>,
+    order: RunOrder,
     shared: &Arc<Shared>,
-) -> io::Result<SyncSender<(EvaluationBatch, FieldSnapshot)>> {
-    let (batches, inbox) = sync_channel(BATCHES_MAX);
-    let shared = Arc::downgrade(shared);
-    let named = std::thread::Builder::new().name("paceline-decide".to_owned());
-    named.spawn(move || decide_all(function, &inbox, &shared))?;
-    Ok(batches)
-}
-
-/// Passes the pairs that are due to the worker.
-pub(super) fn feed(shared: &Shared) {
-    let mut state = shared.lock();
-    while let Some(batch) = state.participant.next_batch() {
-        let snapshot = state.participant.snapshot(&batch);
-        let Some(worker) = &state.worker else { continue };
-        match worker.try_send((batch, snapshot)) {
-            Ok(()) | Err(TrySendError::Full(_)) => {}
-            Err(TrySendError::Disconnected((batch, _))) => {
-                let ended = SemanticError::Failed("its thread has ended".to_owned());
-                state.participant.reject(&batch, ended);
-            }
-        }
+) -> io::Result<Workers> {
+    // Dropped after an error, it ends those that have started.
+    let workers = Workers::new(order);
+    for function in functions {
+        let (jobs, shared) = (workers.jobs(), Arc::downgrade(shared));
+        let named = std::thread::Builder::new().name("paceline-decide".to_owned());
+        named.spawn(move || run(function, &jobs, &shared))?;
     }
+    Ok(workers)
 }
 
-fn decide_all(
-    mut function: Box<dyn SemanticFunction>,
-    inbox: &Receiver<(EvaluationBatch, FieldSnapshot)>,
-    shared: &Weak<Shared>,
-) {
-    while let Ok((batch, snapshot)) = inbox.recv() {
+/// Runs jobs to completion, one after the other.
+fn run(mut function: Box<dyn SemanticFunction>, jobs: &Jobs, shared: &Weak<Shared>) {
+    while let Some((batch, snapshot)) = jobs.next() {
+        let Some(world) = shared.upgrade() else { return };
+        let late = world.lock().participant.is_late(&batch, clock::now());
+        drop(world);
+        // Its terms would change nothing, and others wait.
+        if late {
+            continue;
+        }
         let decided = decide(function.as_mut(), &batch, &snapshot);
         let Some(shared) = shared.upgrade() else { return };
         let notify = shared.change(|state| {
@@ -57,6 +47,18 @@ fn decide_all(
         });
         if notify {
             shared.arrived.notify(usize::MAX);
+        }
+    }
+}
+
+/// Passes the pairs that are due to the workers.
+pub(super) fn feed(shared: &Shared) {
+    let mut state = shared.lock();
+    while let Some(batch) = state.participant.next_batch() {
+        let snapshot = state.participant.snapshot(&batch);
+        let times = state.participant.job_times(&batch);
+        if let Some(workers) = &state.workers {
+            workers.push((batch, snapshot), times);
         }
     }
 }

@@ -64,6 +64,21 @@ impl Hosts {
         assert!(ip(&words), "ip {words}");
     }
 
+    /// Lets the switch drop this part of the packets to a host, in percent, at random. May be called once per host.
+    pub(crate) fn lose(&self, host: usize, percent: u32) {
+        let switch = self.switch.as_ref().unwrap();
+        // Classic BPF, because not every kernel has netem: load a random number, drop (2) below the limit, else pass (0).
+        let limit = u64::from(percent) * (1 << 32) / 100;
+        let program = format!("4,32 0 0 4294963256,53 0 1 {limit},6 0 0 0,6 0 0 2");
+        let run = |words: &[&str]| {
+            let run = Command::new("tc").args(["-n", switch]).args(words).output().unwrap();
+            assert!(run.status.success(), "tc {words:?}: {}", String::from_utf8_lossy(&run.stderr));
+        };
+        let port = format!("port{host}");
+        run(&["qdisc", "add", "dev", &port, "clsact"]);
+        run(&["filter", "add", "dev", &port, "egress", "bpf", "da", "bytecode", &program]);
+    }
+
     /// Returns the bytes that a host has sent on its interface.
     pub(crate) fn sent_bytes(&self, host: usize) -> u64 {
         let table = self.inside(host, || std::fs::read_to_string("/proc/thread-self/net/dev"));

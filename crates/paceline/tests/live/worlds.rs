@@ -2,10 +2,13 @@
 
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use paceline::world::{
-    ExchangeTerms, FieldValue, Interest, InterestContract, ObjectContract, PairView, ReplicaEvent,
-    Schema, ServiceEvent, SharedWorld, SuppressReason, WorldEvent,
+    DecisionWorkers, ExchangeTerms, FieldValue, Interest, InterestContract, ObjectContract,
+    PairView, ReplicaEvent, RunOrder, Schema, ServiceEvent, SharedWorld, SuppressReason,
+    WorldEvent,
 };
 use paceline::{Capacity, LinkConfig, Node, SubscriberEvent};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 fn ms(millis: u64) -> Duration {
@@ -247,4 +250,38 @@ fn a_function_of_the_application_decides_and_a_wrong_one_is_disabled() {
         let disabled = |event| matches!(event, WorldEvent::Disabled(_, error) if error.to_string().contains(text));
         wait_until("the function is disabled", || owner.try_event().is_some_and(disabled));
     }
+}
+
+#[test]
+fn several_workers_run_one_function_at_once() {
+    let nodes = pair(1_000_000);
+    let owner = join(&nodes[0], "owner");
+    owner.create("car/1", &car(), &[]).unwrap();
+    let [running, most] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let (counted, greatest) = (Arc::clone(&running), Arc::clone(&most));
+    let slow = move |_: &PairView<'_>| {
+        greatest.fetch_max(counted.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        std::thread::sleep(ms(20));
+        counted.fetch_sub(1, Ordering::SeqCst);
+        Some(ExchangeTerms::every(ms(20).into()))
+    };
+    let workers = DecisionWorkers { count: 3, order: RunOrder::RateMonotonic };
+    let none = DecisionWorkers { count: 0, ..workers };
+    let error = owner.decide_on(none, slow.clone()).unwrap_err().to_string();
+    assert!(error.starts_with("workers 0: must be from 1 to 64"), "{error}");
+    owner.decide_on(workers, slow).unwrap();
+    // Their batches begin at most 14 ms apart, so one worker would be late.
+    let observers: Vec<_> = (0..8).map(|number| join(&nodes[1], &format!("{number}"))).collect();
+    for observer in &observers {
+        observer.observe(Some(Interest::every(ms(20)))).unwrap();
+    }
+    wait_until("two run at once", || most.load(Ordering::SeqCst) >= 2);
+    assert!(most.load(Ordering::SeqCst) <= 3);
+    let shown = || {
+        let others = observers[0].report().participants;
+        others.iter().find(|other| other.id == owner.id()).and_then(|other| other.workers)
+    };
+    wait_until("observers see the workers", || shown() == Some(workers));
+    owner.decide_by_observers();
+    wait_until("and their end", || shown().is_none());
 }

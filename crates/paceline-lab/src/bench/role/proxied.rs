@@ -21,6 +21,9 @@ pub(super) fn run(task: &Proxied) -> Result<()> {
     if task.isolated {
         builder = builder.isolated();
     }
+    if let Some(policy) = &task.access {
+        builder = builder.policy(policy);
+    }
     for link in &task.links {
         builder = builder.link(super::scene::config(link)?);
     }
@@ -34,7 +37,10 @@ pub(super) fn run(task: &Proxied) -> Result<()> {
         ProxiedTask::Ping { bytes, warm_up, count } => ping(&node, *bytes, *warm_up, *count)?,
         ProxiedTask::Pong { proxy } => pong(&node, proxy.as_deref())?,
         ProxiedTask::Publish { hz, bytes } => publish(&node, *hz, *bytes)?,
-        ProxiedTask::Subscribe { every, proxy } => subscribe(&node, *every, proxy)?,
+        ProxiedTask::Subscribe { every, proxy, within_ms } => {
+            let within = within_ms.map(Duration::from_millis);
+            subscribe(&node, *every, proxy, within)?;
+        }
     }
     node.close();
     Ok(())
@@ -103,9 +109,13 @@ fn publish(node: &Node, hz: f64, bytes: usize) -> Result<()> {
 }
 
 /// Counts samples and their ages from `go` to `stop`.
-fn subscribe(node: &Node, every: u32, proxy: &str) -> Result<()> {
+fn subscribe(node: &Node, every: u32, proxy: &str, within: Option<Duration>) -> Result<()> {
     let (samples, ages) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let builder = placed(node.subscriber(STREAM).every(every), proxy)?;
+    let builder = match within {
+        Some(within) => builder.within(within),
+        None => builder,
+    };
     let (counted, summed) = (samples.clone(), ages.clone());
     let _stream = builder.callback(move |sample: Sample| {
         counted.fetch_add(1, Ordering::Relaxed);

@@ -116,6 +116,10 @@ pub(super) fn config(link: &NetLink) -> Result<LinkConfig> {
     if let Some(bits) = link.capacity {
         config = config.capacity(Capacity::from_bits_per_s(bits)?);
     }
+    if let Some(range) = &link.multicast {
+        let wrong = |error| anyhow::anyhow!("multicast groups {range}: {error}");
+        config = config.multicast(range.parse().map_err(wrong)?);
+    }
     Ok(config)
 }
 

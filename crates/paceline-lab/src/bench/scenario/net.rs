@@ -83,7 +83,9 @@ impl<'p> Net<'p> {
     fn build(plan: &'p Plan) -> Result<Self> {
         let nodes = 0..plan.nodes.len();
         let nodes = nodes.map(|node| Namespace::of_scene(node).map(Rc::new));
-        let certificates = Certificates::issue(plan)?;
+        let is_quic = plan.links.iter().any(|link| link.protocol == Protocol::Quic);
+        let names = plan.nodes.iter().map(|node| node.name.as_str());
+        let certificates = is_quic.then(|| Certificates::issue(names)).transpose()?;
         let nodes = nodes.collect::<Result<_>>()?;
         let mut net = Self { plan, certificates, roads: Vec::new(), nodes };
         let mut seeds = paceline_sim::Random::new(plan.seed);
@@ -125,6 +127,7 @@ impl<'p> Net<'p> {
                 connect: (b == node).then_some(endpoint),
                 capacity: link.capacity.map(paceline::Capacity::bits_per_s),
                 policy: link.policy.name().to_owned(),
+                multicast: None,
             });
         }
         links

@@ -1,6 +1,7 @@
 //! Tables 1, 2 and 4 and figures 5 to 10, measured live: each node is a process of this machine, joined by TCP on the
 //! loopback interface.
 
+use super::segment;
 use crate::bench::proxied::{BETWEEN, GROUP, Streamed, Way, round_trips, stream};
 use crate::bench::report::{Bound, Section, Table, Unit};
 use crate::bench::stats::count;
@@ -16,7 +17,7 @@ const SHORTEST: usize = 64;
 const TRIPS: u32 = 1_000;
 /// The round trips for processor times, which the kernel counts in steps of 10 ms.
 const TRIPS_CPU: u32 = 5_000;
-/// The stream of tables 1 and 2: samples per second, bytes, and one sample in this many.
+/// The stream of table 1: samples per second, bytes, and one sample in this many.
 const STREAM: (f64, usize, u32) = (500.0, 10_000, 5);
 
 /// The measurements of a run. A short one has no figures by message length.
@@ -39,7 +40,13 @@ fn between() -> String {
 /// Returns all sections.
 pub(super) fn sections(effort: Effort) -> Result<Vec<Section>> {
     let scratch = Scratch::new("juvva")?;
-    let mut sections = vec![tables_1_and_2(effort, &scratch)?, figure_5(&scratch)?];
+    let mut sections = vec![table_1(effort, &scratch)?];
+    sections.extend(segment::table_2(
+        effort.is_short,
+        Duration::from_secs(effort.seconds),
+        &scratch,
+    )?);
+    sections.push(figure_5(&scratch)?);
     if effort.is_short {
         return Ok(sections);
     }
@@ -192,10 +199,10 @@ fn table_4(scratch: &Scratch) -> Result<Section> {
     Ok(section)
 }
 
-fn tables_1_and_2(effort: Effort, scratch: &Scratch) -> Result<Section> {
+fn table_1(effort: Effort, scratch: &Scratch) -> Result<Section> {
     let (hz, bytes, every) = STREAM;
     let title = format!(
-        "Tables 1 and 2: {hz} samples of {bytes} bytes per second, one in {every} for a subscriber behind one node"
+        "Table 1: {hz} samples of {bytes} bytes per second, one in {every} for a subscriber behind one node"
     );
     let mut section = Section::new(title).headings(["ours", ""]);
     let remote = between();
@@ -266,9 +273,5 @@ fn rank(section: &mut Section, [between, publisher, subscriber]: [&Streamed; 3],
         "The paper ranks the delay low with the proxy at the subscriber, medium with one between and high at the \
          publisher, because each hop waits for a period of its stream. Paceline forwards a sample when it arrives, so the \
          ages differ only by the work on the path.",
-    );
-    section.note(
-        "Table 2 has the publisher low with a proxy between, for several subscribers behind it that share a multicast \
-         address. Live links are unicast, and streams to one next hop are shared. Multicast is not measured.",
     );
 }

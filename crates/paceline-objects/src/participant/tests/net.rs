@@ -56,6 +56,8 @@ pub(super) struct Net {
     pub(super) update_bytes: usize,
     /// The times of promised fragments.
     pub(super) promised: Vec<Instant>,
+    /// The greatest number of fragments of one call.
+    pub(super) fragments_at_once: usize,
 }
 
 impl Net {
@@ -83,6 +85,7 @@ impl Net {
             events: vec![Vec::new(); names.len()],
             update_bytes: 0,
             promised: Vec::new(),
+            fragments_at_once: 0,
         }
     }
 
@@ -115,6 +118,8 @@ impl Net {
                 let Some(peer) = &mut self.peers[index] else { continue };
                 peer.poll(time);
                 let outgoing: Vec<_> = std::iter::from_fn(|| peer.outgoing()).collect();
+                let fragments = outgoing.iter().filter(|it| matches!(it.to, Destination::Peer(..)));
+                self.fragments_at_once = self.fragments_at_once.max(fragments.count());
                 self.events[index].extend(std::iter::from_fn(|| peer.event()));
                 for packet in outgoing {
                     self.send(index, packet);

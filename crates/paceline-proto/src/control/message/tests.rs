@@ -181,14 +181,15 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
 }
 
 fn hop() -> impl Strategy<Value = HopInfo> {
-    ("[a-z0-9]{0,12}", option::of(1..=u64::MAX), any::<[bool; 4]>()).prop_map(
-        |(link_name, bytes, [leaf, encrypted, own, realtime])| HopInfo {
+    ("[a-z0-9]{0,12}", option::of(1..=u64::MAX), any::<[bool; 5]>()).prop_map(
+        |(link_name, bytes, [leaf, encrypted, own, realtime, multicast])| HopInfo {
             link_name,
             capacity: bytes.map(|bytes| Capacity::from_bytes_per_s(bytes).unwrap()),
             leaf,
             encrypted,
             own,
             realtime,
+            multicast,
         },
     )
 }

@@ -121,3 +121,18 @@ fn a_started_sample_is_aborted_for_a_newer_one() {
     let counters = a.link.close_stream(STREAM).unwrap();
     assert_eq!((counters.sent, counters.drops.of(DropReason::Superseded)), (0, 1));
 }
+
+#[test]
+fn a_queue_under_a_contract_may_need_the_bound_of_its_path() {
+    let (_, mut a, _) = thin();
+    let seconds = Duration::from_secs;
+    let slow = StreamSpec {
+        upstream: seconds(2),
+        slack: seconds(1),
+        ..to(node(2), Kind::Data, Some(contract(20, 5_000)))
+    };
+    assert!(a.link.open_stream(STREAM, slow));
+    open(&mut a, NEW, every(2), Some(promised()));
+    assert_eq!(a.link.hand_over_max(STREAM), seconds(8));
+    assert_eq!(a.link.hand_over_max(NEW), seconds(4));
+}

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::network::{NetworkNode, NetworkStream, NetworkView};
 use crate::status::HopView;
-use paceline_proto::control::{NodeView, PublisherSpec};
+use paceline_proto::control::{HopInfo, NodeView, PublisherSpec};
 use paceline_proto::{Form, NodeId, Pattern, PublisherId};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -21,8 +21,7 @@ impl Engine {
             view.nodes.push(network_node(&nodes, node, host(node.id)));
             for (&to, info) in node.neighbours {
                 if is_linked(&nodes, to, node.id) {
-                    let (link, capacity) = (info.link_name.clone(), info.capacity);
-                    view.hops.push(HopView { from: node.id, to, link, capacity });
+                    view.hops.push(hop_view(node.id, to, info));
                 }
             }
             for (&id, spec) in node.publishers {
@@ -69,6 +68,11 @@ impl Engine {
             }
         }
     }
+}
+
+pub(super) fn hop_view(from: NodeId, to: NodeId, info: &HopInfo) -> HopView {
+    let HopInfo { link_name, capacity, multicast, .. } = info;
+    HopView { from, to, link: link_name.clone(), capacity: *capacity, multicast: *multicast }
 }
 
 /// Returns true if both nodes announce the hop between them.

@@ -1,6 +1,7 @@
 //! Registry queries for nodes and publishers. They send nothing.
 
 use super::Engine;
+use super::network::hop_view;
 use crate::status::{HopView, SourceView, Taken};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::{NodeId, Pattern, PublisherId};
@@ -72,12 +73,6 @@ impl Engine {
 
     fn hops(&self, from: NodeId, to: NodeId) -> Vec<HopView> {
         let path = self.control.path(from, to).unwrap_or_default();
-        let hop = |(from, to, info): (NodeId, NodeId, &paceline_proto::control::HopInfo)| HopView {
-            from,
-            to,
-            link: info.link_name.clone(),
-            capacity: info.capacity,
-        };
-        path.into_iter().map(hop).collect()
+        path.into_iter().map(|(from, to, info)| hop_view(from, to, info)).collect()
     }
 }

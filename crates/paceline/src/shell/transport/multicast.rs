@@ -7,6 +7,7 @@
 mod datagram;
 mod listen;
 mod message;
+mod replace;
 
 use super::lock;
 use super::peer::Peer;
@@ -70,6 +71,14 @@ impl Group {
     }
 }
 
+/// A group that a member has left.
+struct Former {
+    /// The group with the members that remain.
+    group: Group,
+    /// The tick at which it ends.
+    ends: u64,
+}
+
 /// A group of this node, for status.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupView {
@@ -85,6 +94,8 @@ struct State {
     socket: Option<(Ipv4Addr, UdpSocket)>,
     members: BTreeMap<NodeId, Member>,
     groups: BTreeMap<(PublisherId, Form), Group>,
+    /// The groups that members have left, until the others have joined the new ones.
+    former: BTreeMap<(PublisherId, Form), Former>,
     probes: Option<Group>,
     next_id: u32,
     next_number: u16,
@@ -151,6 +162,7 @@ impl Multicast {
         if state.members.get(&node).is_some_and(|member| Arc::ptr_eq(&member.peer, peer)) {
             state.members.remove(&node);
             state.forget_joined(node);
+            state.follow_address();
             drop(state);
             self.note_change();
         }
@@ -211,6 +223,7 @@ impl Multicast {
                 let group = state.groups.values_mut().find(|group| group.id == id);
                 if let Some(joined) = group.and_then(|group| group.members.get_mut(&node)) {
                     *joined = true;
+                    state.end_former();
                     self.note_change();
                 }
             }
@@ -238,7 +251,8 @@ impl Multicast {
         if is_due {
             state.send_probe(self.range);
         }
-        if state.look(now) {
+        let ended = state.end_former();
+        if state.look(now) || ended {
             drop(state);
             self.note_change();
         }
@@ -269,22 +283,18 @@ impl Multicast {
 
     /// Returns the members of each group that have joined it.
     pub(crate) fn joined(&self) -> GroupMembers {
-        let state = lock(&self.state);
-        let joined = |group: &Group| {
-            group.members.iter().filter(|(_, joined)| **joined).map(|(node, _)| *node).collect()
-        };
-        state.groups.iter().map(|(stream, group)| (*stream, joined(group))).collect()
+        lock(&self.state).joined()
     }
 
     /// Returns the groups with the members that have joined.
     pub(crate) fn views(&self) -> Vec<GroupView> {
         let state = lock(&self.state);
-        let view = |(stream, group): (&(PublisherId, Form), &Group)| {
-            let joined = group.members.iter().filter(|(_, joined)| **joined);
-            let members = joined.map(|(node, _)| *node).collect();
-            Some(GroupView { stream: *stream, address: self.range.group(group.place)?, members })
+        let view = |(stream, members): ((PublisherId, Form), BTreeSet<NodeId>)| {
+            let place = state.groups.get(&stream)?.place;
+            let members = members.into_iter().collect();
+            Some(GroupView { stream, address: self.range.group(place)?, members })
         };
-        state.groups.iter().filter_map(view).collect()
+        state.joined().into_iter().filter_map(view).collect()
     }
 
     /// Sends a frame to its group, or to each receiver if one of them has left. Never blocks.
@@ -324,6 +334,9 @@ impl State {
         if self.probes.is_none() {
             self.probes = self.new_group(0);
         }
+        if self.is_unused() {
+            self.socket = None;
+        }
         let (Some(member), Some(probes)) = (self.members.get_mut(&node), &self.probes) else {
             return Ok(());
         };
@@ -338,6 +351,21 @@ impl State {
             }
             Some((local, _)) => Err(*local),
             None => Ok(()),
+        }
+    }
+
+    /// Returns true if no peer takes part, so that the next one decides on the address from which groups are sent.
+    fn is_unused(&self) -> bool {
+        !self.members.values().any(|member| member.takes_part)
+    }
+
+    /// Lets peers that are reached from another address take part once no peer uses the present one.
+    fn follow_address(&mut self) {
+        let nodes = self.members.keys().copied().filter(|_| self.is_unused());
+        let ready: Vec<NodeId> = nodes.filter(|node| self.sources.is_greeted(*node)).collect();
+        for node in ready {
+            // A peer that is reached from yet another address was reported when it connected.
+            let _ = self.begin_probes(node);
         }
     }
 
@@ -378,6 +406,9 @@ impl State {
         for group in self.groups.values_mut() {
             group.is_left |= group.members.remove(&node).is_some();
         }
+        for former in self.former.values_mut() {
+            former.group.members.remove(&node);
+        }
     }
 
     fn send_message(&self, node: NodeId, message: &Message) {
@@ -388,18 +419,14 @@ impl State {
 
     fn want(&mut self, mut wanted: GroupMembers, range: MulticastRange) {
         for (stream, group) in std::mem::take(&mut self.groups) {
-            let leave = Message::Leave(group.id);
             let Some(nodes) = wanted.remove(&stream) else {
-                group.members.keys().for_each(|node| self.send_message(*node, &leave));
+                self.keep(group, &BTreeSet::new());
                 continue;
             };
             let is_left = group.is_left || group.members.keys().any(|node| !nodes.contains(node));
-            let group = if is_left {
-                // A former member must not be able to read what follows.
-                group.members.keys().for_each(|node| self.send_message(*node, &leave));
-                self.new_group(group.place)
-            } else {
-                Some(group)
+            let group = match is_left {
+                true => self.replace(stream, group, &nodes),
+                false => Some(group),
             };
             if let Some(group) = group {
                 let group = self.invite(group, nodes);
@@ -417,6 +444,7 @@ impl State {
                 self.groups.insert(stream, group);
             }
         }
+        self.end_former();
     }
 
     fn invite(&self, mut group: Group, nodes: BTreeSet<NodeId>) -> Group {
@@ -437,11 +465,14 @@ impl State {
         common: &[u8],
         range: MulticastRange,
     ) -> Option<()> {
-        let group = self.groups.get_mut(&stream)?;
+        let has_all = |group: &&mut Group| {
+            receivers.iter().all(|(node, _)| group.members.get(node) == Some(&true))
+        };
+        let former = self.former.get_mut(&stream).map(|former| &mut former.group);
+        let group = self.groups.get_mut(&stream).into_iter().chain(former).find(has_all)?;
         let (_, socket) = self.socket.as_ref()?;
         let mut parts = Vec::with_capacity(receivers.len());
         for (node, own) in receivers {
-            group.members.get(node).filter(|joined| **joined)?;
             let member = self.members.get(node)?;
             parts.push(Part { receiver: member.number, key: &member.key, own });
         }

@@ -50,6 +50,11 @@ impl Sources {
         self.0.insert(node, Source { peer: peer.clone(), receiver, groups: BTreeMap::new() });
     }
 
+    /// Returns true if a peer has sent its greeting over its present connection.
+    pub(super) fn is_greeted(&self, node: NodeId) -> bool {
+        self.0.contains_key(&node)
+    }
+
     /// Leaves the groups of a peer whose connection has ended.
     pub(super) fn part(&mut self, node: NodeId, peer: &Arc<Peer>) {
         if self.0.get(&node).is_some_and(|source| Arc::ptr_eq(&source.peer, peer)) {
