@@ -36,6 +36,7 @@ __all__ = [
     "Heard",
     "Loan",
     "Measured",
+    "NoSpare",
     "Node",
     "Resumed",
     "Silent",
@@ -343,6 +344,18 @@ class Resumed:
         """The time since the safe action started, in milliseconds."""
 
 @final
+class NoSpare:
+    """Event: a granted stream has no spare although one was requested. The grant stays in force, and
+    the spare is requested again."""
+
+    @property
+    def publisher(self) -> str:
+        """The id of the publisher."""
+    @property
+    def refusal(self) -> Refusal:
+        """The refusal of the second path."""
+
+@final
 class Withdrawn:
     """Event: a grant or refusal no longer applies and no contract is in force. The path was lost,
     or the contract is no longer requested."""
@@ -463,6 +476,9 @@ class Grant:
     def hops(self) -> list[GrantedHop]:
         """The reservations along the path, from the publisher's node to the last one before the
         subscription's node."""
+    @property
+    def spare(self) -> list[GrantedHop]:
+        """The reservations along the path of the spare; empty without one."""
 
 @final
 class Refusal:
@@ -492,7 +508,10 @@ class Refusal:
         """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``,
         ``host_buffer``, ``no_guarantee``,
         ``no_answer``, ``size_above_source``, ``opposite``,
-        ``unscalable``, ``rights``, ``unencrypted``, ``no_proxy`` or ``other``."""
+        ``unscalable``, ``rights``, ``unencrypted``, ``no_proxy``, ``no_second_path`` or ``other``."""
+    @property
+    def spare(self) -> bool:
+        """True if the second path of a request with a spare is refused."""
     @property
     def needed_bytes_per_s(self) -> int:
         """The rate that the stream needs, in bytes per second."""
@@ -666,7 +685,7 @@ class Subscriber:
     def try_take(self, max_samples: int = 1024) -> list[Sample]:
         """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
         none is queued."""
-    def events(self) -> list[Heard | Grant | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent | Resumed]:
+    def events(self) -> list[Heard | Grant | NoSpare | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent | Resumed]:
         """Returns the events since the last call, oldest first.
 
         Only the 64 newest unread events are kept.

@@ -176,6 +176,7 @@ class Node(_native.Node):
         priority: int | None = None,
         idle_s: float | None = None,
         with_tag: str | None = None,
+        spare: bool = False,
         fresh_within_ms: float | None = None,
         otherwise: Literal["hold", "zero"] | None = None,
         ordered: Literal["time", "publisher", "none"] | None = None,
@@ -211,6 +212,8 @@ class Node(_native.Node):
         first. ``idle_s`` releases the reservation when the publisher has sent nothing for this time, at
         least 1 s; the next sample requests it again. ``with_tag`` ties the contract to that of an opposite
         stream, published on this host and subscribed to on the publisher's: both are granted or neither.
+        ``spare=True`` reserves a second path without the links of the first one, which takes over when that
+        fails: both are granted or neither.
 
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
         oldest is dropped.
@@ -244,6 +247,7 @@ class Node(_native.Node):
             "priority": priority,
             "idle_s": idle_s,
             "with_tag": with_tag,
+            "spare": spare,
             "fresh_within_ms": fresh_within_ms,
             "otherwise": otherwise,
             "ordered": ordered,
@@ -314,11 +318,12 @@ class Node(_native.Node):
         priority: int | None = None,
         idle_s: float | None = None,
         with_tag: str | None = None,
+        spare: bool = False,
     ) -> list[Quote]:
         """Runs the admission tests for a subscription without reserving anything.
 
         Returns one answer for each known publisher. The parameters are those of :meth:`subscriber`. With
-        ``with_tag``, an answer is granted if both streams would be.
+        ``with_tag``, an answer is granted if both streams would be, and with ``spare`` if both paths would.
 
         >>> [answer.granted for answer in node.quotes("robot/camera", max_hz=10, within_ms=200)]
         """
@@ -337,6 +342,7 @@ class Node(_native.Node):
             "priority": priority,
             "idle_s": idle_s,
             "with_tag": with_tag,
+            "spare": spare,
         }
         return self.quotes_native(pattern, asked)
 

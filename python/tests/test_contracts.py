@@ -296,3 +296,18 @@ def test_a_pull_is_an_async_iterator(node: paceline.Node) -> None:
         return [sample.seq async for sample in node.pull("a", newest=3, timeout_s=SOON_S)]
 
     assert asyncio.run(asyncio.wait_for(read(), SOON_S)) == [0, 1, 2]
+
+
+def test_a_spare_needs_a_second_path(thin: Thin) -> None:
+    robot, operator = thin
+    _pose = robot.publisher("pose", hz=10, bytes_max=100)
+    wait_until("the pose is known", lambda: operator.quotes("pose"))
+    answer = operator.quotes("pose", within_ms=100, spare=True)[0]
+    assert answer.refusal is not None and answer.refusal.spare and answer.refusal.reason == "no_second_path"
+    assert answer.refusal.link == "radio" and not answer.granted
+    plain = operator.quotes("pose", within_ms=100)[0]
+    assert plain.grant is not None and plain.grant.spare == []
+    with pytest.raises(ValueError, match="spare without a contract"):
+        operator.subscriber("pose", spare=True)
+    with pytest.raises(paceline.Refused, match="no spare: every path crosses link 'radio'"):
+        operator.subscriber("pose", within_ms=100, spare=True, require=True)

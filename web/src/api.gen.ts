@@ -326,9 +326,13 @@ within_us: number | null,
  */
 bound_us: number, 
 /**
- * Nodes of the path, the publisher's first.
+ * Nodes of the path, the publisher's first; empty on a node that only the spare's path leads through.
  */
-hops: Array<ReservedHop>, };
+hops: Array<ReservedHop>, 
+/**
+ * Nodes of the spare's path; empty without a spare, and on a node that only the first path leads through.
+ */
+spare: Array<ReservedHop>, };
 
 export type ReservedHop = { node: string, name: string, link: string, capacity_bits_per_s: number | null, bits_per_s: number, burst_bytes: number, bound_us: number, 
 /**

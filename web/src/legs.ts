@@ -84,6 +84,8 @@ export function legsTo(node: Node, sub: Subscription, legs: readonly Leg[]): Leg
 export function grantsOf(state: State): Map<string, Reservation[]> {
   const grants = new Map<string, Reservation[]>();
   for (const one of state.nodes.flatMap((node) => node.reservations)) {
+    // Only the path of a spare leads through this node.
+    if (one.hops.length === 0) continue;
     const known = grants.get(one.subscription) ?? [];
     if (known.some(({ publisher }) => publisher === one.publisher)) continue;
     known.push(one);

@@ -20,6 +20,8 @@ const REMEMBERED: usize = 1_024;
 pub(crate) enum Notice {
     Granted,
     Refused,
+    /// A contract in force has no spare.
+    NoSpare,
     BestEffort,
     Ended,
     /// Its text is a running count, so that each one differs from the one before.
@@ -31,6 +33,7 @@ impl Notice {
         match self {
             Self::Granted => "granted",
             Self::Refused => "refused",
+            Self::NoSpare => "continues",
             Self::BestEffort => "best effort",
             Self::Ended => "ended",
             Self::Excess => "more than granted",

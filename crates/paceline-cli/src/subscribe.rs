@@ -15,7 +15,7 @@ use crate::show::{self, Block};
 use crate::stats::{Ages, Tally, by_reason};
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
-use paceline::contract::{BestEffort, Offer};
+use paceline::contract::{BestEffort, Offer, Refusal};
 use paceline::status::{Drops, Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
@@ -216,6 +216,9 @@ impl<'a> Session<'a> {
                     self.notice(Notice::Granted, grant.publisher, grant.to_string());
                     self.granted.insert(grant.publisher);
                 }
+                SubscriberEvent::NoSpare(refusal) => {
+                    self.notice(Notice::NoSpare, refusal.publisher, refusal.to_string());
+                }
                 SubscriberEvent::Withdrawn(publisher) => {
                     self.refused.remove(&publisher);
                     if self.granted.remove(&publisher) {
@@ -247,15 +250,7 @@ impl<'a> Session<'a> {
                     ));
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
-                    self.heard = true;
-                    if refusal.is_for_all() {
-                        self.block.note(&show::refused(&refusal));
-                    } else {
-                        self.notice(Notice::Refused, publisher, refusal.to_string());
-                    }
-                    if !self.take_offer(&refusal.offer) {
-                        self.refused.insert(publisher, refusal.to_string());
-                    }
+                    self.report_refusal(publisher, &refusal);
                 }
                 SubscriberEvent::Silent(silence) => self.report_silence(&silence),
                 SubscriberEvent::Resumed(resumption) => self.report_resumption(&resumption),
@@ -318,6 +313,18 @@ impl<'a> Session<'a> {
             None => String::new(),
         };
         self.block.note(&format!("waiting for a key picture of {}{until}", source.tag));
+    }
+
+    fn report_refusal(&mut self, publisher: PublisherId, refusal: &Refusal) {
+        self.heard = true;
+        if refusal.is_for_all() {
+            self.block.note(&show::refused(refusal));
+        } else {
+            self.notice(Notice::Refused, publisher, refusal.to_string());
+        }
+        if !self.take_offer(&refusal.offer) {
+            self.refused.insert(publisher, refusal.to_string());
+        }
     }
 
     /// Notes that a publisher is carried without the requested promise. With `--require` this counts as a

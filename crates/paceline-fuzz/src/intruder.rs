@@ -300,6 +300,7 @@ impl World {
                         | ControlOutput::Subscribed { .. }
                         | ControlOutput::Refused { .. }
                         | ControlOutput::Granted { .. }
+                        | ControlOutput::NoSpare { .. }
                         | ControlOutput::Withdrawn { .. }
                         | ControlOutput::BestEffort { .. }
                         | ControlOutput::Excess { .. }

@@ -135,6 +135,7 @@ impl Common {
                     self.warn(|| format!("{publisher} was refused: {refusal}"));
                 }
                 SubscriberEvent::Granted(_)
+                | SubscriberEvent::NoSpare(_)
                 | SubscriberEvent::Withdrawn(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }

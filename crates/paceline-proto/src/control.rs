@@ -44,6 +44,7 @@ mod reserve;
 mod routes;
 mod scaled;
 mod shares;
+mod spare;
 mod spec;
 mod split;
 mod survey;
@@ -159,6 +160,8 @@ pub struct Control {
     granted: BTreeMap<PairKey, Grant>,
     /// The pairs whose opposite contract is not granted, so that they are not carried.
     incomplete: BTreeSet<PairKey>,
+    /// The reported refusals of spares of local subscriptions.
+    unspared: BTreeMap<PairKey, Refusal>,
     /// The reported best-effort streams of local subscriptions that requested a promise.
     best_effort: BTreeMap<PairKey, BestEffort>,
     outputs: VecDeque<ControlOutput>,
@@ -209,6 +212,7 @@ impl Control {
             refused: BTreeMap::new(),
             granted: BTreeMap::new(),
             incomplete: BTreeSet::new(),
+            unspared: BTreeMap::new(),
             best_effort: BTreeMap::new(),
             outputs: VecDeque::new(),
             sends: VecDeque::new(),

@@ -22,6 +22,7 @@ mod control_network {
     mod reservations;
     mod rights;
     mod routes;
+    mod spare;
     mod told;
     mod truth;
     mod two_way;

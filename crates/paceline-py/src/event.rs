@@ -61,6 +61,35 @@ impl Resumed {
     }
 }
 
+/// Event: a granted stream has no spare although one was requested. The grant stays in force.
+#[pyclass(frozen, module = "paceline")]
+pub(crate) struct NoSpare {
+    refusal: paceline::contract::Refusal,
+}
+
+#[pymethods]
+impl NoSpare {
+    /// The id of the publisher.
+    #[getter]
+    fn publisher(&self) -> String {
+        self.refusal.publisher.to_string()
+    }
+
+    /// The refusal of the second path.
+    #[getter]
+    fn refusal(&self) -> Refusal {
+        Refusal(self.refusal.clone())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("NoSpare('{}')", self.refusal)
+    }
+
+    fn __str__(&self) -> String {
+        self.refusal.to_string()
+    }
+}
+
 /// Event: the request of the subscription has changed, by its own program or from another node.
 #[pyclass(frozen, get_all, module = "paceline")]
 pub(crate) struct Changed {
@@ -227,6 +256,7 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
         }
         SubscriberEvent::Refused(_, refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
+        SubscriberEvent::NoSpare(refusal) => Bound::new(py, NoSpare { refusal })?.into_any(),
         SubscriberEvent::Withdrawn(publisher) => over(py, &publisher)?,
         SubscriberEvent::BestEffort(publisher, why) => {
             Bound::new(py, BestEffort::new(publisher, why))?.into_any()

@@ -57,6 +57,12 @@ impl Grant {
         self.0.hops.iter().cloned().map(GrantedHop).collect()
     }
 
+    /// The reservations along the path of the spare; empty without one.
+    #[getter]
+    fn spare(&self) -> Vec<GrantedHop> {
+        self.0.spare.iter().cloned().map(GrantedHop).collect()
+    }
+
     fn __str__(&self) -> String {
         self.0.to_string()
     }

@@ -46,7 +46,7 @@ mod native {
     use super::command::{command, thread_setting};
     #[pymodule_export]
     use super::event::{
-        BestEffort, ChangeRefused, Changed, Excess, Heard, Resumed, Silent, Withdrawn,
+        BestEffort, ChangeRefused, Changed, Excess, Heard, NoSpare, Resumed, Silent, Withdrawn,
     };
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};

@@ -93,6 +93,9 @@ pub(crate) fn subscriber<'a>(
     if let Some(idle) = option::<f64>(asked, "idle_s", NUMBER)? {
         builder = builder.idle(from_ms("idle_s", idle * 1e3)?);
     }
+    if option(asked, "spare", "True or False")? == Some(true) {
+        builder = builder.spare();
+    }
     if option(asked, "encrypted", "True or False")? == Some(true) {
         builder = builder.require_encrypted();
     }

@@ -25,6 +25,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Unencrypted => "unencrypted",
         RefusalReason::Opposite { .. } => "opposite",
         RefusalReason::NoProxy { .. } => "no_proxy",
+        RefusalReason::NoSecondPath { .. } => "no_second_path",
         _ => "other",
     }
 }
@@ -68,10 +69,16 @@ impl Refusal {
     }
 
     /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`, `host_buffer`,
-    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `opposite` or `other`.
+    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `opposite`, `no_second_path` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
         word(self.0.reason)
+    }
+
+    /// True if the second path of a request with a spare is refused.
+    #[getter]
+    const fn spare(&self) -> bool {
+        self.0.spare
     }
 
     /// The rate that the stream needs, in bytes per second.

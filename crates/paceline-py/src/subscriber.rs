@@ -95,6 +95,7 @@ impl No {
             }
             SubscriberEvent::Publishers(_)
             | SubscriberEvent::Granted(_)
+            | SubscriberEvent::NoSpare(_)
             | SubscriberEvent::Withdrawn(_)
             | SubscriberEvent::BestEffort(..)
             | SubscriberEvent::Excess { .. }

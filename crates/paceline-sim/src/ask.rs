@@ -196,6 +196,9 @@ pub trait Ask: Sized {
     /// Sets a delay bound, in milliseconds.
     #[must_use]
     fn within_ms(self, millis: u64) -> Self;
+    /// Requests a spare.
+    #[must_use]
+    fn spared(self) -> Self;
     /// Sets a loss tolerance.
     #[must_use]
     fn losing(self, loss: LossTolerance) -> Self;
@@ -229,6 +232,11 @@ impl Ask for SubscriptionSpec {
 
     fn within_ms(mut self, millis: u64) -> Self {
         self.within = Some(Duration::from_millis(millis));
+        self
+    }
+
+    fn spared(mut self) -> Self {
+        self.spare = true;
         self
     }
 

@@ -5,6 +5,8 @@
 //! or one, or all links of a relay, or restarts the relay. It lasts from a few milliseconds, which no link
 //! notices, to several seconds, which change the path. The publishers go on meanwhile.
 //!
+//! In every second network, contracts have a spare on the alternative path.
+//!
 //! In the end all links are up. Then each subscription must have received or missed every sample that was
 //! published since its first one. If only one subscription receives a publisher, and no relay restarted, the
 //! drops that all nodes have reported for that publisher equal the missed samples.
@@ -111,6 +113,8 @@ struct Cuts {
     /// The joined nodes, and the wires of both directions.
     pairs: Vec<(NodeIx, NodeIx, (usize, usize))>,
     relays: Vec<NodeIx>,
+    /// True if contracts have a spare.
+    spared: bool,
     sources: Vec<Source>,
     /// Subscriptions with the index of their source.
     subscriptions: Vec<(Sub, usize)>,
@@ -221,6 +225,9 @@ impl Cuts {
         let mut spec = crate::ask::all(&format!("t/{place}"));
         if let Some(within) = within {
             spec = spec.within_ms(within);
+            if self.spared {
+                spec = spec.spared();
+            }
         }
         let subscription = self.world.subscribe(node, spec);
         self.subscriptions.push((subscription, place));

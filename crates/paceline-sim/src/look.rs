@@ -99,6 +99,12 @@ impl World {
         &self.sink(subscription).refusals
     }
 
+    /// Returns the refusals of spares that were reported to a subscription with contracts in force, in order.
+    #[must_use]
+    pub fn unspared(&self, subscription: Sub) -> &[Refusal] {
+        &self.sink(subscription).unspared
+    }
+
     /// Returns the latest grants of a subscription, by publisher.
     #[must_use]
     pub fn grants(&self, subscription: Sub) -> &BTreeMap<PublisherId, Grant> {

@@ -531,6 +531,10 @@ impl Node {
                         sink.unlimited.insert(publisher);
                     }
                 }
+                ControlOutput::NoSpare { refusal } => {
+                    let sink = self.sinks.get_mut(&refusal.subscription);
+                    _ = sink.map(|sink| sink.unspared.push(refusal));
+                }
                 ControlOutput::Excess { .. }
                 | ControlOutput::Surveyed { .. }
                 | ControlOutput::Changed { .. }

@@ -61,6 +61,8 @@ pub(super) struct Sink {
     next: BTreeMap<PublisherId, u64>,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
+    /// The refusals of spares of contracts in force.
+    pub(super) unspared: Vec<Refusal>,
     /// Publishers on paths without a capacity, where nothing can be reserved.
     pub(super) unlimited: BTreeSet<PublisherId>,
     /// The grants of its paths, by publisher.
@@ -82,6 +84,7 @@ impl Sink {
             next: BTreeMap::new(),
             publishers: Vec::new(),
             refusals: Vec::new(),
+            unspared: Vec::new(),
             unlimited: BTreeSet::new(),
             grants: BTreeMap::new(),
         }

@@ -37,6 +37,7 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
                 SubscriberEvent::Refused(..) => Some(false),
                 SubscriberEvent::Withdrawn(_) => None,
                 SubscriberEvent::Publishers(_)
+                | SubscriberEvent::NoSpare(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Silent(_)

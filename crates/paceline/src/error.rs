@@ -323,6 +323,16 @@ pub enum SubscribeError {
         "with '{0}' but without a contract: nothing is tied; add a delay bound (within) or a loss tolerance (loss)"
     )]
     TiedWithoutContract(String),
+    /// The subscription requests a spare, but no contract.
+    #[error(
+        "spare without a contract: nothing is reserved; add a delay bound (within) or a loss tolerance (loss)"
+    )]
+    SpareWithoutContract,
+    /// The subscription requests a spare and a proxy between the ends of the path.
+    #[error(
+        "spare with a proxy on the path: both paths would lead through it; use the proxy publisher or subscriber"
+    )]
+    SpareWithProxy,
     /// The subscription has an idle time, but requests no contract.
     #[error(
         "idle without a contract: nothing is reserved; add a delay bound (within) or a loss tolerance (loss)"

@@ -86,12 +86,12 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Resets the request to every sample as published, as best effort: clears rate, size, audio,
-    /// bit rate, quality, delay bound, loss tolerance, idle time and opposite stream.
+    /// bit rate, quality, delay bound, loss tolerance, idle time, opposite stream and spare.
     pub fn as_published(self) -> Self {
         self.with(|spec| {
             spec.form = Form::FULL;
             (spec.within, spec.loss) = (None, None);
-            (spec.idle, spec.with) = (None, None);
+            (spec.idle, spec.with, spec.spare) = (None, None, false);
         })
     }
 
@@ -164,6 +164,18 @@ impl<'a> SubscriberBuilder<'a> {
     /// [`RefusalReason::Opposite`](crate::contract::RefusalReason::Opposite) as the reason of the other half.
     pub fn with_tag(self, tag: &str) -> Self {
         self.set(|draft| draft.with_tag(tag))
+    }
+
+    /// Reserves a second path for the contract, without the links of the first one and, if possible, without its relays:
+    /// both paths are granted, or neither.
+    ///
+    /// Samples travel on the first path. When a link or relay of it fails, they are sent on the second one at once,
+    /// without another request. The subscription receives [`SubscriberEvent::Granted`](crate::SubscriberEvent::Granted)
+    /// with the new path, and a new spare is requested. If the path has none,
+    /// [`SubscriberEvent::NoSpare`](crate::SubscriberEvent::NoSpare) names the reason and the contract stays in force.
+    /// Best-effort traffic may use the second path until then.
+    pub fn spare(self) -> Self {
+        self.with(|spec| spec.spare = true)
     }
 
     /// Releases the reservation of the contract when the publisher has sent nothing for `time`, at least 1 s and two

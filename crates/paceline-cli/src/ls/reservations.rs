@@ -41,15 +41,24 @@ pub(super) fn tables(document: &Document) -> String {
         let node = reservation.subscription.split('.').next().unwrap_or_default();
         let to = ids.get(node).copied().unwrap_or(node);
         let key = (reservation.publisher.as_str(), reservation.subscription.as_str());
-        seen.entry(key).or_insert((to, reservation));
+        // Only the ends of the paths know both.
+        let paths = |it: &Reservation| (!it.hops.is_empty(), !it.spare.is_empty());
+        let best = seen.entry(key).or_insert((to, reservation));
+        if paths(reservation) > paths(best.1) {
+            *best = (to, reservation);
+        }
     }
     let millis = |us: u64| format!("{} ms", show::millis(us));
     for (to, reservation) in seen.values() {
         let tag = reservation.tag.as_ref().unwrap_or(&reservation.publisher);
         let within = reservation.within_us.map_or_else(|| "-".to_owned(), millis);
         let mut first = vec![tag.clone(), (*to).to_owned(), within, millis(reservation.bound_us)];
-        for hop in &reservation.hops {
+        let spare = reservation.spare.iter().map(|hop| (hop, "spare"));
+        for (hop, of) in reservation.hops.iter().map(|hop| (hop, "")).chain(spare) {
             let mut row = core::mem::replace(&mut first, vec![String::new(); 4]);
+            if let Some(bound) = row.last_mut().filter(|_| !of.is_empty()) {
+                of.clone_into(bound);
+            }
             row.extend([
                 hop.name.clone(),
                 hop.link.clone(),
@@ -68,7 +77,7 @@ pub(super) fn tables(document: &Document) -> String {
                        capacity\n";
         return format!("{nothing}{}", hosts(document));
     }
-    let mut hops = seen.values().flat_map(|(_, reservation)| &reservation.hops);
+    let mut hops = seen.values().flat_map(|(_, it)| it.hops.iter().chain(&it.spare));
     let unknown = hops.any(|hop| hop.capacity_bits_per_s.is_none());
     let unknown = if unknown {
         "a link that reserves nothing has no capacity: it is best effort, and its delay is an estimate\n"
@@ -169,8 +178,24 @@ mod tests {
     use super::*;
     use crate::status::test_status as status;
     use paceline::Tag;
-    use paceline::contract::Grant;
+    use paceline::contract::{Grant, GrantedHop};
     use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
+
+    #[test]
+    fn the_hops_of_a_spare_follow_those_of_the_first_path() {
+        let mut status = status();
+        let grant = status[0].reservations[0].clone();
+        let hop = grant.hops[0].clone();
+        let over = |link: &str| GrantedHop { link: link.into(), ..hop.clone() };
+        let both = Grant { spare: vec![over("sat")], ..grant.clone() };
+        // A node of the spare's path knows only that one, and may be listed first.
+        let other = Grant { hops: Vec::new(), spare: vec![over("sat")], ..grant };
+        status[0].reservations = vec![other, both];
+        let text = tables(&Document::new(&status));
+        let rows: Vec<&str> = text.lines().skip(2).take(2).collect();
+        assert!(rows[0].contains(" thin ") && !rows[0].contains("spare"), "{text}");
+        assert!(rows[1].contains(" spare ") && rows[1].contains(" sat "), "{text}");
+    }
 
     #[test]
     fn long_tags_that_differ_in_one_character_are_not_truncated() {

@@ -189,6 +189,7 @@ impl Watch {
                 }
                 // The delivered samples show whether a promise is kept.
                 SubscriberEvent::Granted(_)
+                | SubscriberEvent::NoSpare(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Silent(_)

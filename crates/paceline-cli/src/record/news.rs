@@ -103,6 +103,7 @@ impl News {
                     granted.remove(&publisher);
                     self.refused.remove(&publisher);
                 }
+                SubscriberEvent::NoSpare(refusal) => self.note_no_spare(&refusal),
                 // The first sample will resolve it.
                 SubscriberEvent::BestEffort(_, BestEffort::SizeUnknown) => {}
                 SubscriberEvent::BestEffort(publisher, why) => {
@@ -145,6 +146,11 @@ impl News {
             }
         }
         jobs
+    }
+
+    fn note_no_spare(&mut self, refusal: &Refusal) {
+        let tag = self.tag(refusal.publisher);
+        self.notes.push(format!("{tag}: {refusal}"));
     }
 
     /// Notes that a publisher is carried without the requested promise.

@@ -17,8 +17,10 @@ pub(crate) struct Reservation {
     pub(crate) within_us: Option<u64>,
     /// Sum of the delays guaranteed by the links of the path.
     pub(crate) bound_us: u64,
-    /// Nodes of the path, the publisher's first.
+    /// Nodes of the path, the publisher's first; empty on a node that only the spare's path leads through.
     pub(crate) hops: Vec<ReservedHop>,
+    /// Nodes of the spare's path; empty without a spare, and on a node that only the first path leads through.
+    pub(crate) spare: Vec<ReservedHop>,
 }
 
 /// The processor time reserved by a host's contracts, in microseconds of one processor per second.
@@ -87,13 +89,18 @@ impl Reservation {
             subscription: grant.subscription.to_string(),
             within_us: grant.within.map(|within| micros(within.into())),
             bound_us: micros(grant.bound.into()),
-            hops: grant.hops.iter().map(ReservedHop::new).collect(),
+            hops: ReservedHop::of_path(&grant.hops),
+            spare: ReservedHop::of_path(&grant.spare),
         }
     }
 }
 
 impl ReservedHop {
-    pub(crate) fn new(hop: &GrantedHop) -> Self {
+    pub(crate) fn of_path(hops: &[GrantedHop]) -> Vec<Self> {
+        hops.iter().map(Self::new).collect()
+    }
+
+    fn new(hop: &GrantedHop) -> Self {
         Self {
             node: hop.node.to_string(),
             name: hop.node_name.clone(),

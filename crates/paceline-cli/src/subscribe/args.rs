@@ -60,6 +60,9 @@ pub(crate) struct SubArgs {
     /// the publisher's host subscribes to it with a contract
     #[arg(long, value_name = "TAG", value_parser = Tag::new, conflicts_with = "idle")]
     pub(crate) with: Option<Tag>,
+    /// Reserves a second path, without the links of the first one, that takes over when it fails: both or neither
+    #[arg(long, conflicts_with_all = ["idle", "with"])]
+    pub(crate) spare: bool,
     /// Releases the reservation after this time without a sample of the publisher, at least 1s; the next sample requests
     /// it again
     #[arg(long, value_name = "TIME", value_parser = args::idle)]
@@ -111,6 +114,9 @@ impl SubArgs {
         }
         if let Some(idle) = self.idle {
             builder = builder.idle(idle);
+        }
+        if self.spare {
+            builder = builder.spare();
         }
         if self.require_encrypted {
             builder = builder.require_encrypted();

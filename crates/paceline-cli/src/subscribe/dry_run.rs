@@ -8,7 +8,9 @@ use crate::notices;
 use crate::show;
 use crate::status::{ReservedHop, settle};
 use crate::stop::Stop;
-use paceline::contract::{BestEffort, Grant, Offer, OppositeStream, Proxy, Quote, Refusal};
+use paceline::contract::{
+    BestEffort, Grant, GrantedHop, Offer, OppositeStream, Proxy, Quote, Refusal,
+};
 use paceline::{Node, Pattern, SubscriberBuilder};
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -81,6 +83,8 @@ struct Line {
     /// One period on each hop: an estimate, with and without a contract.
     estimate_us: Option<u64>,
     hops: Vec<ReservedHop>,
+    /// The second path of a request with `--spare`.
+    spare: Vec<ReservedHop>,
     refusal: Option<RefusalLine>,
     /// The other half of a request with `--with`.
     opposite: Option<OppositeLine>,
@@ -239,7 +243,11 @@ fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
         (None, None) => "yes, as best effort: --within or --loss requests a contract".to_owned(),
     };
     let mut text = format!("{tag} of {node}: {answer}");
-    describe_hops(&mut text, quote.grant.as_ref());
+    describe_hops(&mut text, quote.grant.as_ref(), |grant| &grant.hops);
+    if quote.grant.as_ref().is_some_and(|grant| !grant.spare.is_empty()) {
+        text.push_str("\n  the spare:");
+        describe_hops(&mut text, quote.grant.as_ref(), |grant| &grant.spare);
+    }
     if let Some(idle) = idle.filter(|_| quote.is_granted() && promises) {
         text.push_str(&format!(
             "\n  released after {idle:?} without a sample, and requested again by the next one"
@@ -253,7 +261,7 @@ fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
             (None, None) => "no: its publishing rate or sample size is unknown".to_owned(),
         };
         text.push_str(&format!("\n  with {tag}: {answer}"));
-        describe_hops(&mut text, grant.as_ref());
+        describe_hops(&mut text, grant.as_ref(), |grant| &grant.hops);
     }
     if let Some(estimate) = quote.estimate.filter(|it| it.hops > 0) {
         let time = |time: paceline_sched::Duration| show::millis(show::micros(time.into()));
@@ -266,9 +274,9 @@ fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
     text
 }
 
-/// Adds a line for each hop of a contract that reserves something.
-fn describe_hops(text: &mut String, grant: Option<&Grant>) {
-    for hop in grant.iter().filter(|it| is_reserved(it)).flat_map(|grant| &grant.hops) {
+/// Adds a line for each hop of a path of a contract that reserves something.
+fn describe_hops(text: &mut String, grant: Option<&Grant>, path: impl Fn(&Grant) -> &[GrantedHop]) {
+    for hop in grant.into_iter().filter(|it| is_reserved(it)).flat_map(path) {
         let bound = show::millis(show::micros(hop.bound.into()));
         text.push_str(&format!("\n  {} -{}->: {bound} ms", hop.node_name, hop.link));
         let bits = hop.bytes_per_s.saturating_mul(8);
@@ -285,7 +293,7 @@ fn describe_hops(text: &mut String, grant: Option<&Grant>) {
 }
 
 fn reserved_hops(grant: Option<&Grant>) -> Vec<ReservedHop> {
-    grant.map_or_else(Vec::new, |it| it.hops.iter().map(ReservedHop::new).collect())
+    ReservedHop::of_path(grant.map_or(&[], |grant| &grant.hops))
 }
 
 impl Line {
@@ -308,6 +316,7 @@ impl Line {
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
             estimate_us: quote.estimate.map(|it| show::micros(it.delay().into())),
             hops: reserved_hops(grant),
+            spare: ReservedHop::of_path(grant.map_or(&[], |grant| &grant.spare)),
             refusal: quote.refusal.as_ref().map(RefusalLine::new),
             opposite,
             idle_us: idle.map(show::micros),

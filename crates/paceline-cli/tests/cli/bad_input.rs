@@ -24,6 +24,13 @@ const CASES: &[Case] = &[
     ),
     (&["sub", "a", "--with", "cmd"], 2, &["with 'cmd' but without a contract", "within"]),
     (&["sub", "a", "--within", "1s", "--with", "b/*"], 2, &["--with", "b/*"]),
+    (&["sub", "a", "--spare"], 2, &["spare without a contract", "within"]),
+    (&["sub", "a", "--within", "1s", "--spare", "--idle", "30s"], 2, &["--spare", "--idle"]),
+    (
+        &["sub", "a", "--within", "1s", "--spare", "--proxy", "auto"],
+        2,
+        &["spare with a proxy", "publisher or subscriber"],
+    ),
     (&["sub", "a", "--idle", "30s"], 2, &["idle without a contract", "within"]),
     (&["sub", "a", "--within", "0ms"], 2, &["--within", "leave it out"]),
     (&["pub", "a", "--within", "0ms"], 2, &["--within", "leave it out"]),

@@ -57,6 +57,7 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         idle: None,
         with: None,
         proves: false,
+        spare: false,
     }
 }
 

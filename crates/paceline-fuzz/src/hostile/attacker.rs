@@ -434,6 +434,7 @@ impl Attacker {
             idle: None,
             with: None,
             proves: self.chance.below(4) == 0,
+            spare: self.chance.below(4) == 0,
             revision: self.number(),
         }
     }

@@ -13,6 +13,7 @@
 
 mod answers;
 mod idle;
+mod spare;
 mod tie;
 mod turns;
 
@@ -31,6 +32,8 @@ use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
 use paceline_sched::{Duration, Instant};
+use spare::Spare;
+pub(super) use spare::{Paths, no_second_path};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tie::Step;
@@ -59,6 +62,9 @@ pub(super) struct Basis {
     pub(super) request: SubscriptionSpec,
     pub(super) path: Vec<NodeId>,
     pub(super) proxy: usize,
+    /// The path of the spare, if one is requested and there is such a path.
+    spare: Option<Vec<NodeId>>,
+    /// The hops of both paths.
     hops: Vec<HopInfo>,
 }
 
@@ -68,12 +74,20 @@ impl Basis {
             Some(Detour::Path(path)) => path.to_vec(),
             Some(Detour::Obstacle(_)) | None => tree.path(pair.subscription.node)?,
         };
+        Some(Self::on(pair, registry, path))
+    }
+
+    fn on(pair: &Pair<'_>, registry: &Registry, path: Vec<NodeId>) -> Self {
         let hop = |(from, to): (&NodeId, &NodeId)| {
             registry.record(*from).and_then(|record| record.neighbours.get(to)).cloned()
         };
-        let hops = path.iter().zip(path.iter().skip(1)).filter_map(hop).collect();
-        let proxy = pair.split().proxy();
-        Some(Self { spec: Arc::clone(pair.spec), request: pair.request.clone(), path, proxy, hops })
+        let spare = Self::second_path_of(pair, registry, &path);
+        let both = core::iter::once(&path).chain(&spare);
+        let ends = both.flat_map(|path| path.iter().zip(path.iter().skip(1)));
+        let hops = ends.filter_map(hop).collect();
+        let (spec, request, proxy) =
+            (Arc::clone(pair.spec), pair.request.clone(), pair.split().proxy());
+        Self { spec, request, path, proxy, spare, hops }
     }
 }
 
@@ -89,7 +103,7 @@ enum Standing {
 }
 
 /// This node's request for a pair.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Asked {
     key: Option<Key>,
     basis: Basis,
@@ -102,6 +116,12 @@ struct Asked {
 }
 
 impl Asked {
+    /// Returns a request in transit.
+    const fn new(basis: Basis, request: Request) -> Self {
+        let (standing, granted, retry_at) = (Standing::Pending, None, Instant::ZERO);
+        Self { key: None, basis, request, standing, granted, retry_at }
+    }
+
     /// Returns true if a refusal of the last request leaves an earlier grant in force.
     fn keeps_granted(&self) -> bool {
         self.keeps_granted_from(&self.basis)
@@ -140,6 +160,7 @@ pub(crate) struct Admission {
     pub(super) links: Links,
     bookings: BTreeMap<Key, Booking>,
     asks: BTreeMap<PairKey, Asked>,
+    spares: BTreeMap<PairKey, Spare>,
     keys: BTreeMap<Key, PairKey>,
     backoffs: BTreeMap<PairKey, Backoff>,
     /// The number of entries of `backoffs` with a refusal.
@@ -148,7 +169,7 @@ pub(crate) struct Admission {
     changes: Vec<Change>,
     /// Refusals beyond the limit of this node's record that are not sent yet.
     refusal_overflow: Vec<Refusal>,
-    denials: Vec<(PairKey, NodeId, Reason)>,
+    denials: Vec<Denial>,
     silent: Vec<(PairKey, NodeId)>,
     wake: Instant,
     rounds: u64,
@@ -161,6 +182,16 @@ pub(crate) struct Admission {
     pub(super) followed: BTreeSet<PairKey>,
     /// The tied pairs that are not in force. Their refusals stay until they are.
     incomplete: BTreeSet<PairKey>,
+}
+
+/// A request that this node denied at once.
+#[derive(Debug)]
+pub(super) struct Denial {
+    pub(super) pair: PairKey,
+    /// True if the pair's spare was requested.
+    pub(super) is_spare: bool,
+    pub(super) node: NodeId,
+    pub(super) reason: Reason,
 }
 
 /// A refusal, about which the nodes of the path are to be asked for an offer.
@@ -202,6 +233,7 @@ impl Admission {
             links: Links::default(),
             bookings: BTreeMap::new(),
             asks: BTreeMap::new(),
+            spares: BTreeMap::new(),
             keys: BTreeMap::new(),
             backoffs: BTreeMap::new(),
             refused: 0,
@@ -256,14 +288,12 @@ impl Admission {
         core::mem::take(&mut self.refusal_overflow)
     }
 
-    /// Returns the reservations installed on this node, the newest of each pair.
+    /// Returns the reservations installed on this node.
     pub(super) fn bookings(&self) -> impl Iterator<Item = &Booking> {
-        let newest: BTreeMap<PairKey, &Booking> =
-            self.bookings.values().map(|booking| (booking.pair, booking)).collect();
-        newest.into_values()
+        self.bookings.values()
     }
 
-    /// Returns the pair's reservation on this node, if any.
+    /// Returns the newest reservation of a pair on this node, if any.
     pub(super) fn booking_of(&self, pair: PairKey) -> Option<&Booking> {
         self.bookings.values().rev().find(|booking| booking.pair == pair)
     }
@@ -279,31 +309,44 @@ impl Admission {
         let acts: Vec<&Pair<'_>> = pairs.iter().filter(own).filter(acts).collect();
         self.give_back(now, &acts);
         let pending = |asked: &&Asked| asked.standing == Standing::Pending;
-        self.turns.count(self.asks.values().filter(pending).count());
+        let unanswered = self.asks.values().filter(pending).count() + self.pending_spares();
+        self.turns.count(unanswered);
         for pair in acts {
+            self.leave_broken_path(now, round.registry, pair.key());
             let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
             if let Some(reason) = impossible(pair) {
-                let known = |hold: &Backoff| {
-                    let before = hold.refusal.as_ref().map(|refusal| refusal.reason);
-                    hold.basis == basis && before == Some(reason)
-                };
-                if !self.backoffs.get(&pair.key()).is_some_and(known) {
+                if !self.knows(pair.key(), &basis, |before| *before == reason) {
                     let blank = blank(pair.key(), round.me, round.registry, reason);
                     let refusal = Refusal { link: proxy_name(pair), ..blank };
                     self.refuse(now, pair.key(), refusal, basis);
                 }
-            } else {
+            } else if !self.refuses_without_path(now, round, pair.key(), &basis) {
                 self.take_step(now, round, pair, basis);
             }
         }
         self.follow_reservations();
     }
 
+    /// Returns true if a pair was refused on `basis` for a reason that `is_same`.
+    fn knows(&self, key: PairKey, basis: &Basis, is_same: impl Fn(&RefusalReason) -> bool) -> bool {
+        self.backoffs.get(&key).is_some_and(|hold| {
+            let before = hold.refusal.as_ref().map(|refusal| refusal.reason);
+            hold.basis == *basis && before.is_some_and(|before| is_same(&before))
+        })
+    }
+
     /// Requests the reservation of a pair, unless the opposite contract prevents that.
     fn take_step(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let key = pair.key();
         match self.step(round, key) {
-            Step::Ask => self.need(now, round, pair, basis),
+            Step::Ask => {
+                let concerns = pair.request.wants_spare() || self.spares.contains_key(&key);
+                let of_spare = concerns.then(|| basis.clone());
+                self.need(now, round, pair, basis);
+                if let Some(basis) = of_spare {
+                    self.need_spare(now, round, pair, &basis);
+                }
+            }
             Step::Wait => self.forget(now, key),
             Step::Refuse(refusal) => {
                 self.forget(now, key);
@@ -316,8 +359,13 @@ impl Admission {
     /// free capacity for it.
     fn give_back(&mut self, now: Instant, acts: &[&Pair<'_>]) {
         let stays: BTreeSet<PairKey> = acts.iter().map(|pair| pair.key()).collect();
-        let gone: Vec<PairKey> =
-            self.asks.keys().filter(|key| !stays.contains(key)).copied().collect();
+        let gone: Vec<PairKey> = self
+            .asks
+            .keys()
+            .chain(self.spares.keys())
+            .filter(|key| !stays.contains(key))
+            .copied()
+            .collect();
         for key in gone {
             self.forget(now, key);
         }
@@ -345,26 +393,32 @@ impl Admission {
         if self.asks.contains_key(&key) {
             return self.need_other(now, round, pair, basis);
         }
-        if self.waits(now, key, &basis, round.news) {
+        if self.surveys_spare(key) || self.waits(now, key, &basis, round.news) {
             return;
         }
-        let link = self.link_of(round, pair, &basis);
+        let link = self.link_on(round, pair, &basis.path);
         let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
-        if !self.turns.take(self.backoffs.contains_key(&key)) {
-            self.wake = self.wake.min(now + TURN);
+        if !self.takes_turn(now, key) {
             return;
         }
         let asked = self.reservations.request(now, &wanted);
-        let (standing, granted, retry_at) = (Standing::Pending, None, Instant::ZERO);
-        let entry = Asked { key: None, basis, request: wanted, standing, granted, retry_at };
-        self.asks.insert(key, entry);
+        self.asks.insert(key, Asked::new(basis, wanted));
         self.pend(me, key, asked);
+    }
+
+    /// Takes one of the requests that may be unanswered at a time; if none is left, schedules another attempt.
+    fn takes_turn(&mut self, now: Instant, key: PairKey) -> bool {
+        let may = self.turns.take(self.backoffs.contains_key(&key));
+        if !may {
+            self.wake = self.wake.min(now + TURN);
+        }
+        may
     }
 
     /// Handles a pair with an earlier request, and requests a change if the pair needs another reservation.
     fn need_other(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let key = pair.key();
-        let link = self.link_of(round, pair, &basis);
+        let link = self.link_on(round, pair, &basis.path);
         let Some(asked) = self.asks.get_mut(&key) else { return };
         if asked.standing != Standing::Granted {
             return;
@@ -384,9 +438,9 @@ impl Admission {
         }
     }
 
-    /// Returns this node's link or class for the stream of a pair.
-    fn link_of(&self, round: &Round<'_>, pair: &Pair<'_>, basis: &Basis) -> Option<LinkId> {
-        let next = *basis.path.get(1)?;
+    /// Returns this node's link or class for the stream of a pair on `path`.
+    fn link_on(&self, round: &Round<'_>, pair: &Pair<'_>, path: &[NodeId]) -> Option<LinkId> {
+        let next = *path.get(1)?;
         Some(self.links.seat(round.registry, round.me, (pair.publisher, next))?.link)
     }
 
@@ -405,6 +459,9 @@ impl Admission {
 
     /// Requests a change from the granted reservation to the needed one.
     fn change(&mut self, now: Instant, me: NodeId, key: PairKey, wanted: Request, basis: Basis) {
+        if basis.request.wants_spare() {
+            self.begin_spare(key);
+        }
         let Some(asked) = self.asks.get_mut(&key) else { return };
         let Some(number) = asked.key else { return };
         let result = self.reservations.change(now, number, &wanted).map(|()| number);
@@ -422,30 +479,35 @@ impl Admission {
                 self.keys.insert(number, key);
             }
             Err(error) => {
-                let reason = match error {
-                    RequestError::Denied(reason) => reason,
-                    RequestError::Path { .. }
-                    | RequestError::Nothing
-                    | RequestError::OneTrunk
-                    | RequestError::Label { .. }
-                    | RequestError::NoTime
-                    | RequestError::UnknownKey
-                    | RequestError::Pending
-                    | _ => Reason::Impossible,
-                };
-                self.denials.push((key, me, reason));
+                let reason = reason_of(error);
+                self.denials.push(Denial { pair: key, is_spare: false, node: me, reason });
             }
         }
     }
 
     /// Takes the requests that this node denied immediately.
-    pub(super) fn take_denials(&mut self) -> Vec<(PairKey, NodeId, Reason)> {
+    pub(super) fn take_denials(&mut self) -> Vec<Denial> {
         core::mem::take(&mut self.denials)
     }
 
     /// Returns the pair of a reservation.
     pub(super) fn pair_of(&self, key: Key) -> Option<PairKey> {
         self.keys.get(&key).copied()
+    }
+}
+
+/// Returns the reason for a denial by this node.
+const fn reason_of(error: RequestError) -> Reason {
+    match error {
+        RequestError::Denied(reason) => reason,
+        RequestError::Path { .. }
+        | RequestError::Nothing
+        | RequestError::OneTrunk
+        | RequestError::Label { .. }
+        | RequestError::NoTime
+        | RequestError::UnknownKey
+        | RequestError::Pending
+        | _ => Reason::Impossible,
     }
 }
 
@@ -497,5 +559,6 @@ pub(super) fn blank(
         available_bytes_per_s: 0,
         reason,
         offer: Offer::default(),
+        spare: false,
     }
 }

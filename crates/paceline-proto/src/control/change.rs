@@ -184,7 +184,8 @@ impl Control {
     ) -> BTreeMap<SubscriptionId, Vec<Refusal>> {
         let mut refused: BTreeMap<SubscriptionId, Vec<Refusal>> = BTreeMap::new();
         for ((subscription, publisher), refusal) in answers {
-            if self.was_in_force(*subscription, *publisher) {
+            // A changed contract stays without its spare.
+            if !refusal.spare && self.was_in_force(*subscription, *publisher) {
                 refused.entry(*subscription).or_default().push(refusal.clone());
             }
         }
@@ -239,7 +240,7 @@ impl Control {
     /// Handles a refusal outside any record. Returns true if it answered a change, which is then rolled back.
     pub(super) fn hear_refused_change(&mut self, refusal: &Refusal) -> bool {
         let (subscription, publisher) = (refusal.subscription, refusal.publisher);
-        let refused = self.was_in_force(subscription, publisher);
+        let refused = !refusal.spare && self.was_in_force(subscription, publisher);
         if refused {
             self.take_back(subscription, vec![refusal.clone()]);
         }

@@ -60,6 +60,7 @@ const ASKS_IDLE: u64 = 1 << 15;
 const ASKS_WITH: u64 = 1 << 16;
 const PROVES: u64 = 1 << 17;
 const ASKS_PROXY: u64 = 1 << 18;
+const ASKS_SPARE: u64 = 1 << 19;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -302,6 +303,7 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.with.is_some(), ASKS_WITH),
         (matches!(spec.proxy, Proxy::Node(_) | Proxy::Auto), ASKS_PROXY),
         (spec.proves, PROVES),
+        (spec.spare, ASKS_SPARE),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_varint(long.fold(flags, |all, flag| all | flag));
@@ -354,7 +356,7 @@ fn read_proxy(reader: &mut Reader) -> Result<Proxy, WireError> {
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
-    let all = reader.varint_max(2 * ASKS_PROXY - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ASKS_SPARE - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
@@ -383,6 +385,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         with: optional(all & ASKS_WITH != 0, || read_tag(reader))?,
         proxy: optional(all & ASKS_PROXY != 0, || read_proxy(reader))?.unwrap_or(at_end),
         proves: all & PROVES != 0,
+        spare: all & ASKS_SPARE != 0,
     })
 }
 

@@ -146,7 +146,7 @@ impl Control {
         let spec = self.publisher(publisher)?;
         let request = self.subscription(subscription)?;
         let key = (subscription, publisher);
-        if let Some(booking) = self.admission.booking_of(key) {
+        if let Some(booking) = self.admission.carrying_of(&self.registry, key) {
             let asked = spec.form_of(booking.request.form);
             return path_of(&booking.path, booking.split.proxy(), asked);
         }

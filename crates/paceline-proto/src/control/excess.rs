@@ -49,7 +49,7 @@ impl Control {
             return;
         }
         let mut reports: BTreeMap<NodeId, BTreeSet<(Trunk, NodeId)>> = BTreeMap::new();
-        for booking in self.admission.bookings() {
+        for booking in self.admission.carrying(&self.registry) {
             let here = booking.path.iter().position(|node| *node == self.me);
             let Some(&hop) = here.and_then(|here| booking.path.get(here + 1)) else { continue };
             let own = booking.at(self.me).trunk;
@@ -75,7 +75,7 @@ impl Control {
         };
         let node_name = self.name(node).unwrap_or_default().to_owned();
         let rows: BTreeMap<Trunk, Excess> = rows.into_iter().collect();
-        for booking in self.admission.bookings() {
+        for booking in self.admission.carrying(&self.registry) {
             let (subscription, publisher) = booking.pair;
             let ours = subscription.node == self.me && booking.path.contains(&node);
             let own = booking.at(node).trunk;

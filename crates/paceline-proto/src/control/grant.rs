@@ -1,6 +1,7 @@
 //! Grants: the promise of a path, and the reservation on each of its nodes.
 
 use super::Control;
+use super::admission::Paths;
 use super::booking::{Booking, Demanded};
 use super::codec::{put_pair, read_pair};
 use super::graph::HOPS_MAX;
@@ -28,8 +29,12 @@ pub struct Grant {
     /// True if the reserved traffic was learned from the publisher's samples of the last minute and not declared.
     /// Samples beyond it may be late until more is reserved.
     pub learned: bool,
-    /// The nodes of the path with their links, from the publisher's node to the last before the subscriber's.
+    /// The nodes of the path with their links, from the publisher's node to the last before the subscriber's. Empty on a
+    /// node that only the spare's path leads through.
     pub hops: Vec<GrantedHop>,
+    /// The nodes of the spare's path with their links ([`SubscriptionSpec::spare`](super::SubscriptionSpec::spare)); empty
+    /// without a spare, and on a node that only the first path leads through.
+    pub spare: Vec<GrantedHop>,
 }
 
 /// The reservation of one node of a path.
@@ -64,9 +69,11 @@ impl Grant {
         out.put_flag(self.within.is_some());
         self.within.iter().for_each(|within| out.put_varint(within.as_nanos()));
         out.put_flag(self.learned);
-        let hops = self.hops.get(..HOPS_MAX).unwrap_or(&self.hops);
-        out.put_varint(hops.len() as u64);
-        hops.iter().for_each(|hop| hop.write(out));
+        for hops in [&self.hops, &self.spare] {
+            let hops = hops.get(..HOPS_MAX).unwrap_or(hops);
+            out.put_varint(hops.len() as u64);
+            hops.iter().for_each(|hop| hop.write(out));
+        }
     }
 
     /// Decodes a grant that [`Self::write`] encoded.
@@ -82,9 +89,8 @@ impl Grant {
             false => None,
         };
         let learned = reader.flag("learned traffic")?;
-        let count = reader.len(HOPS_MAX, "hops")?;
-        let hops = (0..count).map(|_| GrantedHop::read(reader)).collect::<Result<_, _>>()?;
-        Ok(Self { subscription, publisher, revision, bound, within, learned, hops })
+        let (hops, spare) = (GrantedHop::read_path(reader)?, GrantedHop::read_path(reader)?);
+        Ok(Self { subscription, publisher, revision, bound, within, learned, hops, spare })
     }
 }
 
@@ -98,6 +104,11 @@ impl GrantedHop {
         out.put_varint(self.burst);
         out.put_varint(self.bound.as_nanos());
         out.put_flag(self.realtime);
+    }
+
+    fn read_path(reader: &mut Reader) -> Result<Vec<Self>, WireError> {
+        let count = reader.len(HOPS_MAX, "hops")?;
+        (0..count).map(|_| Self::read(reader)).collect()
     }
 
     fn read(reader: &mut Reader) -> Result<Self, WireError> {
@@ -139,6 +150,11 @@ impl fmt::Display for Grant {
                 f.write_str(" (no capacity)")?;
             }
         }
+        let spare = self.spare.iter().filter(|hop| hop.link != HOST_LINK);
+        for (count, hop) in spare.enumerate() {
+            let before = if count == 0 { ", with a spare over" } else { " and" };
+            write!(f, "{before} {} of {}", hop.link, hop.node_name)?;
+        }
         if !self.hops.is_empty() && self.hops.iter().all(|hop| hop.realtime) {
             f.write_str(", the processors reserved")?;
         }
@@ -173,7 +189,22 @@ impl Control {
 
     /// Returns the grants of all paths that include this node, ordered by subscription and publisher.
     pub fn grants(&self) -> impl Iterator<Item = Grant> + '_ {
-        self.admission.bookings().map(|booking| self.grant(booking))
+        let all = self.admission.paths(&self.registry);
+        all.into_iter().filter_map(|(pair, paths)| self.grant_on(pair, &paths))
+    }
+
+    /// Returns the grant of a pair from its reservations here.
+    fn grant_on(&self, pair: PairKey, paths: &Paths<'_>) -> Option<Grant> {
+        let mut grant = self.grant(paths.carried.or(paths.other)?);
+        match (paths.carried, paths.other) {
+            (Some(_), Some(spare)) => grant.spare = self.grant(spare).hops,
+            // Until a reservation is marked, none is a spare.
+            (None, Some(_)) if self.registry.carrier_of(pair).is_some() => {
+                grant.spare = core::mem::take(&mut grant.hops);
+            }
+            (Some(_) | None, None) | (None, Some(_)) => {}
+        }
+        Some(grant)
     }
 
     fn grant(&self, booking: &Booking) -> Grant {
@@ -215,7 +246,8 @@ impl Control {
         let within = spec.map_or(request.within, |spec| spec.bound_for(request));
         let learned = spec.and_then(|spec| spec.envelope).is_some_and(|it| it.learned);
         let learned = learned && wanted.traffic.varies();
-        Grant { subscription, publisher, revision: request.revision, bound, within, learned, hops }
+        let (revision, spare) = (request.revision, Vec::new());
+        Grant { subscription, publisher, revision, bound, within, learned, hops, spare }
     }
 
     /// Returns true if the threads of `node` have real-time priorities, as it announces with its hop to `next`.
@@ -228,8 +260,11 @@ impl Control {
     /// Returns the grants of this node's subscriptions and publishers.
     pub(super) fn granted_here(&self) -> impl Iterator<Item = (PairKey, Grant)> + '_ {
         let ends = |(subscription, publisher): PairKey| [subscription.node, publisher.node];
-        let here = move |booking: &&Booking| ends(booking.pair).contains(&self.me);
-        self.admission.bookings().filter(here).map(|booking| (booking.pair, self.grant(booking)))
+        let here = move |(pair, paths): &(PairKey, Paths<'_>)| {
+            paths.carried.is_some() && ends(*pair).contains(&self.me)
+        };
+        let all = self.admission.paths(&self.registry).into_iter().filter(here);
+        all.filter_map(|(pair, paths)| Some((pair, self.grant_on(pair, &paths)?)))
     }
 }
 
@@ -258,6 +293,7 @@ mod tests {
             within: Some(Duration::from_millis(200)),
             learned: true,
             hops: vec![hop(Some(1_000_000)), hop(None)],
+            spare: vec![hop(None)],
         };
         let mut out = Vec::new();
         grant.write(&mut out);
@@ -282,18 +318,24 @@ mod tests {
             bound: Duration::from_millis(98),
             realtime: false,
         };
-        let text = |hops| {
+        let with_spare = |hops, spare| {
             let (subscription, publisher) = (
                 SubscriptionId { node: NodeId(9), index: 3 },
                 PublisherId { node: NodeId(7), index: 1 },
             );
             let bound = Duration::from_millis(98);
             let (revision, within, learned) = (0, None, false);
-            Grant { subscription, publisher, revision, bound, within, learned, hops }.to_string()
+            Grant { subscription, publisher, revision, bound, within, learned, hops, spare }
+                .to_string()
         };
+        let text = |hops| with_spare(hops, Vec::new());
         let radio = hop("radio", Some(2_000_000));
         let text_of_radio = "within 98 ms over radio of robot (2 Mbit/s)";
         assert_eq!(text(vec![hop(HOST_LINK, None), radio.clone()]), text_of_radio);
+        assert_eq!(
+            with_spare(vec![radio.clone()], vec![hop("lan", None), hop("sat", Some(1_000_000))]),
+            "within 98 ms over radio of robot (2 Mbit/s), with a spare over lan of robot and sat of robot"
+        );
         assert_eq!(
             text(vec![radio, hop("lan", None), hop("sat", Some(1_000_000))]),
             "within 98 ms over radio of robot (2 Mbit/s) and sat of robot (1 Mbit/s), without a guarantee on lan of \

@@ -24,6 +24,15 @@ pub(crate) struct Tree {
 
 impl Tree {
     pub(crate) fn new(registry: &Registry, root: NodeId) -> Self {
+        Self::avoiding(registry, root, |_, _| false)
+    }
+
+    /// Returns the shortest paths from `root` without the hops that `avoids` names by their two nodes.
+    pub(crate) fn avoiding(
+        registry: &Registry,
+        root: NodeId,
+        avoids: impl Fn(NodeId, NodeId) -> bool,
+    ) -> Self {
         let mut before = BTreeMap::from([(root, root)]);
         let mut outward = vec![root];
         // The nodes at the current distance, each with the capacity of the bottleneck on its path, and
@@ -43,7 +52,8 @@ impl Tree {
                     }
                     let back = registry.record(next).and_then(|next| next.neighbours.get(&node));
                     let leads_on = |back: &&HopInfo| node == root || from_own || !back.leaf;
-                    if before.contains_key(&next) || back.filter(leads_on).is_none() {
+                    let is_open = back.filter(leads_on).is_some() && !avoids(node, next);
+                    if before.contains_key(&next) || !is_open {
                         continue;
                     }
                     let width = hop.capacity.map_or(width, |c| width.min(c.bits_per_s()));

@@ -93,6 +93,12 @@ pub enum ControlOutput {
         /// The promise and its path.
         grant: Grant,
     },
+    /// A local subscription has a grant without the requested spare: no second path could be reserved. The grant stays in
+    /// force. The request for a spare is repeated; [`ControlOutput::Granted`] contains it once it is reserved.
+    NoSpare {
+        /// The refusal of the second path.
+        refusal: Refusal,
+    },
     /// The last [`ControlOutput::Granted`] or [`ControlOutput::Refused`] no longer applies and neither replaces it:
     /// the path was lost, or the request ended.
     Withdrawn {

@@ -47,7 +47,7 @@ fn allowed<'a>(mut pairs: Vec<Pair<'a>>, blocked: &BTreeMap<PairKey, Blocked>) -
 }
 
 /// Requests and releases the reservations of this node's pairs, except those that another node blocks. Returns the
-/// new marks of tied pairs.
+/// new marks of pairs.
 fn decide(
     admission: &mut Admission,
     now: Instant,
@@ -59,7 +59,7 @@ fn decide(
     let asking = pairs.iter().filter(asking).cloned();
     let asking: Vec<Pair<'_>> = asking.map(|pair| admission.awoken(pair)).collect();
     admission.decide(now, round, &asking);
-    admission.tie_marks(round, &asking)
+    admission.marks(round, &asking)
 }
 
 /// Returns the pairs without those that end at `me` and wait for the opposite contract.
@@ -137,7 +137,8 @@ impl Control {
         for key in forbidden {
             self.admission.reservations.forbid(self.now, key);
         }
-        let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
+        let carrying = self.admission.carrying(&self.registry);
+        let booked = routes::booked(&self.registry, carrying, self.me);
         let booked = complete(allowed(booked, &blocked), &ties, me);
         let (booked, announced) = lasting(booked, &self.registry, &self.announced);
         let pairs = self.with_declined(&tree, pairs);
@@ -431,15 +432,31 @@ impl Control {
         refused
     }
 
+    /// Reports grants of local subscriptions without the requested spare, if new.
+    fn tell_unspared(&mut self, unspared: BTreeMap<PairKey, Refusal>) {
+        for (key, refusal) in &unspared {
+            if self.unspared.get(key) != Some(refusal) {
+                self.outputs.push_back(ControlOutput::NoSpare { refusal: refusal.clone() });
+            }
+        }
+        self.unspared = unspared;
+    }
+
     /// Reports new and changed refusals. The refusal of a change that keeps its previous stream is reported
     /// only with the change.
     fn tell_refusals(
         &mut self,
-        mut refused: BTreeMap<PairKey, Refusal>,
+        refused: BTreeMap<PairKey, Refusal>,
         changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
     ) {
-        let held = self.admission.bookings().map(|it| it.pair);
+        let held = self.admission.carrying(&self.registry).map(|it| it.pair);
         let held: BTreeSet<PairKey> = held.filter(|key| !self.incomplete.contains(key)).collect();
+        let of_spare = |(key, refusal): &(PairKey, Refusal)| {
+            refusal.spare && held.contains(key) && key.0.node == self.me
+        };
+        let (unspared, mut refused): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            refused.into_iter().partition(of_spare);
+        self.tell_unspared(unspared);
         refused.retain(|key, _| !held.contains(key) && !changes.contains_key(&key.0));
         for (&key, refusal) in &refused {
             if self.refused.get(&key) != Some(refusal) {

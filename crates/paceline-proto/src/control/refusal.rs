@@ -36,6 +36,9 @@ pub struct Refusal {
     pub reason: RefusalReason,
     /// The contract that would have been granted at the time of the refusal.
     pub offer: Offer,
+    /// True if the second path of [`SubscriptionSpec::spare`](super::SubscriptionSpec::spare) is refused. A stream that has
+    /// started continues on the first path.
+    pub spare: bool,
 }
 
 /// Alternatives to a refused contract, each sufficient by itself; `None` if no value would help.
@@ -148,6 +151,11 @@ pub enum RefusalReason {
         /// [`HOPS_MAX`](super::HOPS_MAX) hops; false if no reachable node has it.
         apart: bool,
     },
+    /// There is no second path for a spare. The refusal's `node` and `link` are the first hop that every path has in common.
+    NoSecondPath {
+        /// True if there is such a hop; false if each hop of the first path can be avoided, but not all of them.
+        shared: bool,
+    },
 }
 
 /// The index of a subscription or publisher that stands for all of them in a refusal.
@@ -171,7 +179,8 @@ impl Refusal {
             | RefusalReason::Buffer { .. }
             | RefusalReason::HostBuffer { .. }
             | RefusalReason::NoAnswer
-            | RefusalReason::Opposite { .. } => true,
+            | RefusalReason::Opposite { .. }
+            | RefusalReason::NoSecondPath { .. } => true,
             RefusalReason::SizeAboveSource { .. }
             | RefusalReason::Unscalable { .. }
             | RefusalReason::Rights { .. }
@@ -223,6 +232,15 @@ impl Refusal {
         }
     }
 
+    fn fmt_no_second_path(&self, f: &mut fmt::Formatter<'_>, shared: bool) -> fmt::Result {
+        if shared {
+            write!(f, "every path crosses link '{}' of '{}'", self.link, self.node_name)?;
+        } else {
+            f.write_str("no path avoids all links of the first one")?;
+        }
+        f.write_str("; add a link for a second path, or request the contract without a spare")
+    }
+
     fn fmt_buffer(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
         write!(
             f,
@@ -266,6 +284,9 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.spare {
+            f.write_str("no spare: ")?;
+        }
         let link = format!("link '{}' of '{}'", self.link, self.node_name);
         let on = match self.class.as_str() {
             "" => link,
@@ -321,6 +342,7 @@ impl fmt::Display for Refusal {
             ),
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
             RefusalReason::NoProxy { apart } => self.fmt_proxy(f, apart),
+            RefusalReason::NoSecondPath { shared } => self.fmt_no_second_path(f, shared),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"
@@ -412,6 +434,7 @@ mod tests {
             available_bytes_per_s: 0,
             reason: RefusalReason::Capacity,
             offer: Offer::default(),
+            spare: false,
         };
         assert_eq!(
             refusal.to_string(),

@@ -60,6 +60,8 @@ pub(crate) enum Mark {
     Reserved,
     /// Its path has refused it since the opposite contract was reserved.
     Refused,
+    /// It has a spare, and the marked reservation carries its samples.
+    Carried,
 }
 
 impl Mark {
@@ -68,6 +70,7 @@ impl Mark {
             Self::Idle => 0,
             Self::Reserved => 1,
             Self::Refused => 2,
+            Self::Carried => 3,
         }
     }
 
@@ -76,6 +79,7 @@ impl Mark {
             0 => Some(Self::Idle),
             1 => Some(Self::Reserved),
             2 => Some(Self::Refused),
+            3 => Some(Self::Carried),
             _ => None,
         }
     }
@@ -90,7 +94,8 @@ pub(crate) struct Record {
     pub(crate) subscriptions: BTreeMap<SubscriptionId, SubscriptionSpec>,
     pub(crate) neighbours: BTreeMap<NodeId, HopInfo>,
     pub(crate) refusals: BTreeMap<PairKey, Refusal>,
-    /// The marks of contracts of its publishers, with the revision of the request.
+    /// The marks of contracts of its publishers, with the revision of the request; for [`Mark::Carried`], with the number
+    /// of the reservation.
     pub(crate) marks: BTreeMap<PairKey, (u64, Mark)>,
     /// The nodes that scale the samples of its publishers for subscriptions that leave the choice to this node.
     pub(crate) places: BTreeMap<PairKey, NodeId>,
@@ -111,7 +116,7 @@ pub(crate) enum Change {
     /// A new refusal, or new figures of an existing one.
     Refuse(Refusal),
     Release(SubscriptionId, PublisherId),
-    /// A new mark of request `revision`, or another one.
+    /// A new mark of a request's revision or of a reservation's number, or another one.
     Mark(PairKey, u64, Mark),
     Unmark(SubscriptionId, PublisherId),
     /// A computed place of a proxy, or another one.
@@ -266,6 +271,13 @@ impl Registry {
     /// Returns the mark of a pair, whatever its request is.
     pub(crate) fn any_mark_of(&self, key: PairKey) -> Option<Mark> {
         self.record(key.1.node)?.marks.get(&key).map(|(_, mark)| *mark)
+    }
+
+    /// Returns the number of the reservation that carries the samples of a pair with a spare; `None` until both paths are
+    /// reserved.
+    pub(crate) fn carrier_of(&self, key: PairKey) -> Option<u64> {
+        let (number, mark) = self.record(key.1.node)?.marks.get(&key)?;
+        (*mark == Mark::Carried).then_some(*number)
     }
 
     /// Returns the mark of request `revision` of a pair, which its publisher's node has announced.

@@ -1,7 +1,7 @@
 //! Connects `Control` to the reservation protocol, for this node's pairs and for paths through this node.
 
 use super::Control;
-use super::admission::blank;
+use super::admission::{Denial, blank};
 use super::booking::{Booking, Label, trunk};
 use super::message::Message;
 use super::pair::{Pair, Place};
@@ -140,10 +140,13 @@ impl Control {
             if denials.is_empty() {
                 break;
             }
-            for (pair, node, reason) in denials {
+            for Denial { pair, is_spare, node, reason } in denials {
                 // The node of its lead must learn of the refusal.
                 self.dirty |= self.admission.followed.contains(&pair);
-                let survey = self.admission.denied(self.now, pair, node, reason);
+                let survey = match is_spare {
+                    true => self.admission.spare_denied(self.now, pair, node, reason),
+                    false => self.admission.denied(self.now, pair, node, reason),
+                };
                 self.begin_survey(survey);
             }
         }
@@ -190,10 +193,16 @@ impl Control {
     fn answered(&mut self, key: Key, answer: PathAnswer) {
         let Some(pair) = self.admission.pair_of(key) else { return };
         self.dirty = true;
+        let is_spare = self.admission.is_spare(pair, key);
         match answer {
+            PathAnswer::Granted(_) if is_spare => self.admission.spare_granted(pair),
             PathAnswer::Granted(_) => self.admission.granted(pair),
             PathAnswer::Denied { node, reason } => {
-                let survey = self.admission.denied(self.now, pair, NodeId(node.0), reason);
+                let (now, node) = (self.now, NodeId(node.0));
+                let survey = match is_spare {
+                    true => self.admission.spare_denied(now, pair, node, reason),
+                    false => self.admission.denied(now, pair, node, reason),
+                };
                 self.begin_survey(survey);
             }
         }
@@ -203,7 +212,7 @@ impl Control {
         self.dirty = true;
         let Some(pair) = self.admission.pair_of(key) else { return };
         let reason = reason.unwrap_or(Reason::Declined);
-        let survey = self.admission.over(self.now, pair, node, reason);
+        let survey = self.admission.ended(self.now, pair, key, (node, reason));
         self.begin_survey(survey);
     }
 }

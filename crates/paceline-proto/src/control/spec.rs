@@ -205,6 +205,9 @@ pub struct SubscriptionSpec {
     pub with: Option<Tag>,
     /// True if it uses only samples whose age is proved: the nodes of the network exchange stamps.
     pub proves: bool,
+    /// True if it requests a second reservation for the samples of each publisher, on a path without the links of the
+    /// first one. The samples are sent on the second path as soon as the first one fails.
+    pub spare: bool,
 }
 
 /// The shortest idle time of a reservation. Publishers' nodes report use a few times per second.
@@ -230,6 +233,7 @@ impl SubscriptionSpec {
             idle: None,
             with: None,
             proves: false,
+            spare: false,
         }
     }
 
@@ -243,6 +247,13 @@ impl SubscriptionSpec {
     #[must_use]
     pub const fn wants_contract(&self) -> bool {
         self.within.is_some() || self.loss.is_some()
+    }
+
+    /// Returns true if it requests a spare. A path through a proxy between the ends has none, nor has a contract that is
+    /// tied to an opposite one or released while idle.
+    pub(super) fn wants_spare(&self) -> bool {
+        let at_end = matches!(self.proxy, Proxy::Publisher | Proxy::Subscriber);
+        self.spare && self.wants_contract() && at_end && self.with.is_none() && self.idle.is_none()
     }
 }
 

@@ -362,7 +362,10 @@ impl Control {
         link: &Admission,
         trunk: Trunk,
     ) -> Option<(Admission, StreamDemand)> {
-        let booking = self.admission.booking_of(pair)?;
+        let leads = |path: &[NodeId]| path.windows(2).any(|hop| *hop == [self.me, next]);
+        let its = self.admission.bookings().filter(|it| it.pair == pair);
+        let its = its.filter(|it| leads(&it.path) || it.path.last() == Some(&next));
+        let booking = its.last()?;
         let old = Reservations::trunk_to(booking.at(self.me).trunk, NodeIndex(next.0));
         link.without(trunk, Reservations::holder(booking.name), old)
     }
@@ -407,7 +410,7 @@ impl Control {
         }
     }
 
-    fn end_survey(&mut self, number: u64, open: Open) {
+    fn end_survey(&mut self, number: u64, mut open: Open) {
         let complete = open.waiting.is_empty();
         let Query { first, opposite: second, .. } = open.query;
         let leads = worst(&first, open.found);
@@ -421,6 +424,10 @@ impl Control {
             Cause::Curious(hoped) => {
                 let Hoped { grant, mut opposite, follows } = *hoped;
                 let mut refusal = leads;
+                if let (Some(half), None) = (&second, &opposite) {
+                    let spare = worst(half, core::mem::take(&mut open.opposed));
+                    refusal = refusal.or(spare.map(|it| Refusal { spare: true, ..it }));
+                }
                 if let Some((half, stream)) = second.zip(opposite.as_mut()) {
                     let mut back = worst(&half, open.opposed);
                     let own = if follows { half.pair } else { first.pair };

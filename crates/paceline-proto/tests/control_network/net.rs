@@ -38,6 +38,8 @@ pub(crate) struct Seen {
     /// The opposite stream of the last survey.
     pub(crate) opposite: Option<OppositeStream>,
     pub(crate) excess: Vec<(SubscriptionId, PublisherId, NodeId, Excess)>,
+    /// Refusals of spares of running contracts.
+    pub(crate) unspared: Vec<Refusal>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
     /// The requests that came into force after a change.
@@ -109,6 +111,11 @@ impl Seen {
                 self.standing.insert(key);
                 let before = self.granted.insert(key, grant.clone());
                 assert_ne!(before, Some(grant), "told twice");
+            }
+            ControlOutput::NoSpare { refusal } => {
+                let key = (refusal.subscription, refusal.publisher);
+                assert!(refusal.spare && self.granted.contains_key(&key));
+                self.unspared.push(refusal);
             }
             ControlOutput::BestEffort { subscription, publisher, why } => {
                 assert!(!self.granted.contains_key(&(subscription, publisher)));
@@ -230,6 +237,7 @@ impl Net {
                 output @ (ControlOutput::Refused { .. }
                 | ControlOutput::Withdrawn { .. }
                 | ControlOutput::Granted { .. }
+                | ControlOutput::NoSpare { .. }
                 | ControlOutput::BestEffort { .. }) => seen.note_promise(node, output),
                 ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
                     assert_eq!(node_name, format!("node{}", index(node)));
@@ -378,6 +386,7 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         idle: None,
         with: None,
         proves: false,
+        spare: false,
     }
 }
 

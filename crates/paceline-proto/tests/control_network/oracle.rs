@@ -122,7 +122,11 @@ impl Net {
                             | RefusalReason::SizeAboveSource { .. }
                             | RefusalReason::Unscalable { .. }
                     );
-                    request.wants_contract() || obstacle
+                    // The refusal of a spare leaves a running contract.
+                    let key = (subscription, publisher);
+                    let granted = &self.seen[index(subscription.node)].granted;
+                    let runs = refusal.spare && granted.contains_key(&key);
+                    (request.wants_contract() || obstacle) && !runs
                 };
                 let refusal =
                     |view: &NodeView<'_>| view.refusals.get(&(subscription, publisher)).cloned();

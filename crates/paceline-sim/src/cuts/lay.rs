@@ -20,6 +20,7 @@ impl Cuts {
             chance: Random::new(!seed),
             pairs: Vec::new(),
             relays: Vec::new(),
+            spared: !seed.is_multiple_of(2),
             sources: Vec::new(),
             subscriptions: Vec::new(),
         };

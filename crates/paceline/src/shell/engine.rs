@@ -433,6 +433,9 @@ impl Engine {
                     let key = (subscription, publisher);
                     self.tell_ends(key, told, PublisherEvent::Withdrawn(subscription));
                 }
+                ControlOutput::NoSpare { refusal } => {
+                    self.tell(refusal.subscription, SubscriberEvent::NoSpare(refusal));
+                }
                 ControlOutput::BestEffort { subscription, publisher, why } => {
                     self.tell(subscription, SubscriberEvent::BestEffort(publisher, why));
                 }

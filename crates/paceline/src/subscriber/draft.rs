@@ -9,7 +9,7 @@ use crate::shell::sink::Method;
 use paceline_media::audio::OpusFormat;
 use paceline_proto::control::{IDLE_MIN, Offer, SubscriptionSpec};
 use paceline_proto::form::Audio;
-use paceline_proto::{Form, Pattern, Rate, Size, Tag};
+use paceline_proto::{Form, Pattern, Proxy, Rate, Size, Tag};
 use std::num::{NonZeroU8, NonZeroU32};
 use std::time::Duration;
 
@@ -152,6 +152,20 @@ impl Draft {
         self.timing.take().map(|choice| choice.into_method(within)).transpose()
     }
 
+    /// Refuses a spare without a contract, or next to options that a second path cannot have.
+    fn check_spare(&self) -> Result<(), SubscribeError> {
+        let SubscriptionSpec { spare, idle, with, proxy, .. } = &self.spec;
+        let at_end = matches!(proxy, Proxy::Publisher | Proxy::Subscriber);
+        let others = [(idle.is_some(), "idle"), (with.is_some(), "with"), (!at_end, "proxy")];
+        match others.into_iter().find(|(given, _)| *given) {
+            _ if !spare => Ok(()),
+            Some((_, "proxy")) => Err(SubscribeError::SpareWithProxy),
+            Some((_, one)) => Err(Contradiction { one, other: "spare" }.into()),
+            None if !self.spec.wants_contract() => Err(SubscribeError::SpareWithoutContract),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses options that exclude each other.
     pub(super) fn check(&self) -> Result<(), SubscribeError> {
         if let Some(choice) = &self.timing {
@@ -172,6 +186,7 @@ impl Draft {
         if self.spec.idle.is_some() && !self.spec.wants_contract() {
             return Err(SubscribeError::IdleWithoutContract);
         }
+        self.check_spare()?;
         // A pattern with wildcards may match both pictures and sound.
         match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
             true => Err(Contradiction { one: "size", other: "audio" }.into()),

@@ -170,6 +170,7 @@ impl Reservations {
                         events.push(ServiceEvent::EndsTooSlow(*owner, *parts, delay.into()));
                     }
                     SubscriberEvent::Publishers(_)
+                    | SubscriberEvent::NoSpare(_)
                     | SubscriberEvent::Excess { .. }
                     | SubscriberEvent::Changed { .. }
                     | SubscriberEvent::Silent(_)

@@ -155,6 +155,7 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
             SubscriberEvent::Publishers(_)
             | SubscriberEvent::Refused(..)
             | SubscriberEvent::Granted(_)
+            | SubscriberEvent::NoSpare(_)
             | SubscriberEvent::Withdrawn(_)
             | SubscriberEvent::BestEffort(..)
             | SubscriberEvent::Silent(_)

@@ -41,6 +41,7 @@ mod rogue;
 mod scenarios;
 mod segment;
 mod shared;
+mod spare;
 mod stale;
 mod strangers;
 mod sums;

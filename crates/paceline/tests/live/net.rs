@@ -178,6 +178,7 @@ impl Live {
             match event {
                 SubscriberEvent::Publishers(publishers) => end.heard = publishers,
                 SubscriberEvent::Granted(_)
+                | SubscriberEvent::NoSpare(_)
                 | SubscriberEvent::Withdrawn(_)
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }

@@ -171,6 +171,7 @@ fn promised(robot: NodeId, operator: NodeId) -> Grant {
             bound: millis(197),
             realtime: false,
         }],
+        spare: Vec::new(),
     }
 }
 
@@ -224,6 +225,7 @@ fn expected_reservation() -> serde_json::Value {
             "bound_us": 197_000,
             "realtime": false,
         }],
+        "spare": [],
     })
 }
 

@@ -143,6 +143,7 @@ impl Subscription {
             paceline::SubscriberEvent::Refused(_, refusal) => Some(refusal),
             paceline::SubscriberEvent::Publishers(_)
             | paceline::SubscriberEvent::Granted(_)
+            | paceline::SubscriberEvent::NoSpare(_)
             | paceline::SubscriberEvent::Withdrawn(_)
             | paceline::SubscriberEvent::BestEffort(..)
             | paceline::SubscriberEvent::Excess { .. }

@@ -1,6 +1,6 @@
 //! Handles the answers of paths: grants, refusals, and the time of the next attempt.
 
-use super::{Admission, Backoff, Basis, Standing, Survey};
+use super::{Admission, Asked, Backoff, Basis, Standing, Survey};
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
 use crate::ids::NodeId;
@@ -41,7 +41,9 @@ impl Admission {
         let asked = self.asks.get_mut(&key)?;
         if let Some((granted, basis)) = asked.granted.clone() {
             let same = granted.label == asked.request.label;
-            if same && !matches!(reason, Reason::Refused { .. }) {
+            // A contract with a spare does not depend on the shortest path.
+            let moves = granted.path != asked.request.path && basis.request.wants_spare();
+            if same && (moves || !matches!(reason, Reason::Refused { .. })) {
                 // An alternative path for the same request does not answer yet. The current path stays in
                 // force.
                 (asked.request, asked.basis) = (granted, basis);
@@ -69,6 +71,7 @@ impl Admission {
         node: NodeId,
         reason: Reason,
     ) -> Option<Survey> {
+        self.drop_spare(now, key);
         let asked = self.asks.get_mut(&key)?;
         asked.granted = None;
         if let Some(number) = asked.key.take() {
@@ -85,28 +88,47 @@ impl Admission {
         node: NodeId,
         reason: Reason,
     ) -> Option<Survey> {
+        self.count_answer(now, reason);
+        let survey = self.survey(key, self.asks.get(&key)?, node, reason);
+        if survey.is_some() {
+            self.asks.get_mut(&key)?.standing = Standing::Surveyed;
+            return survey;
+        }
+        let basis = self.give_up(key)?;
+        self.wait(now, key, node, basis);
+        None
+    }
+
+    /// Adapts the rate of requests to a denial.
+    pub(super) fn count_answer(&mut self, now: Instant, reason: Reason) {
         if reason == Reason::Timeout {
             self.turns.unanswered(now);
         } else if matches!(reason, Reason::Refused { .. }) {
             self.turns.answered();
         }
-        let asked = self.asks.get_mut(&key)?;
+    }
+
+    /// Returns the survey of a refused request's path, unless the refusal was reported before or has another reason.
+    pub(super) fn survey(
+        &self,
+        key: PairKey,
+        asked: &Asked,
+        node: NodeId,
+        reason: Reason,
+    ) -> Option<Survey> {
+        let Reason::Refused { refusal: lack, .. } = reason else { return None };
         let reported = self.backoffs.get(&key).filter(|backoff| backoff.basis == asked.basis);
-        if let Reason::Refused { refusal: lack, .. } = reason
-            && reported.is_none_or(|it| it.refusal.as_ref().is_none_or(Refusal::is_opposite))
-        {
-            asked.standing = Standing::Surveyed;
-            let Basis { path, proxy, request, .. } = asked.basis.clone();
-            let Request { path: nodes, forward, scaled, .. } = &asked.request;
-            let at = nodes.iter().position(|it| it.0 == node.0);
-            let behind = scaled.filter(|scaled| at.is_some_and(|at| at >= scaled.at));
-            let wanted = behind.map(|scaled| scaled.wanted).or(*forward);
-            let rate = wanted.map_or(0, |wanted| wanted.traffic.rate());
-            return Some(Survey { pair: key, path, proxy, request, node, lack, rate });
+        if reported.is_some_and(|it| it.refusal.as_ref().is_some_and(|it| !it.is_opposite())) {
+            return None;
         }
-        let basis = self.give_up(key)?;
-        self.wait(now, key, node, basis);
-        None
+        let Basis { proxy, request, .. } = asked.basis.clone();
+        let Request { path: nodes, forward, scaled, .. } = &asked.request;
+        let at = nodes.iter().position(|it| it.0 == node.0);
+        let behind = scaled.filter(|scaled| at.is_some_and(|at| at >= scaled.at));
+        let wanted = behind.map(|scaled| scaled.wanted).or(*forward);
+        let rate = wanted.map_or(0, |wanted| wanted.traffic.rate());
+        let path = nodes.iter().map(|node| NodeId(node.0)).collect();
+        Some(Survey { pair: key, path, proxy, request, node, lack, rate })
     }
 
     /// Abandons the last request of a pair and returns its basis. If the path still reserves an earlier
@@ -121,7 +143,7 @@ impl Admission {
     }
 
     /// Schedules another attempt for a pair that was refused before or whose path does not answer.
-    fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
+    pub(super) fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
         let long = self.hold_time(key);
         let before = self.end_backoff(key);
         let same = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
@@ -156,10 +178,12 @@ impl Admission {
 
     /// Reports that the path of a pair does not answer; further attempts continue.
     pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
+        let in_force = self.is_in_force(key);
         if let Some(backoff) =
             self.backoffs.get_mut(&key).filter(|backoff| backoff.refusal.is_none())
         {
-            let refusal = Refusal { revision: backoff.basis.request.revision, ..refusal };
+            let revision = backoff.basis.request.revision;
+            let refusal = Refusal { revision, spare: in_force, ..refusal };
             backoff.refusal = Some(refusal.clone());
             self.announce_refusal(refusal);
             self.refused += 1;
@@ -175,26 +199,43 @@ impl Admission {
         refusal: Option<Refusal>,
         known: Refusal,
     ) {
-        if self.asks.get(&key).is_none_or(|asked| asked.standing != Standing::Surveyed) {
+        if self.spare_surveyed(now, key, refusal.clone(), &known)
+            || self.asks.get(&key).is_none_or(|asked| asked.standing != Standing::Surveyed)
+        {
             return;
         }
         let Some(basis) = self.give_up(key) else { return };
-        let tries = self.backoffs.get(&key).map_or(0, |backoff| backoff.tries);
-        match refusal.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone())) {
+        match self.surveyed_refusal(key, refusal, &known) {
             Some(refusal) => self.refuse(now, key, refusal, basis),
             // The obstacle was only a tentative reservation.
             None => self.wait(now, key, known.node, basis),
         }
     }
 
+    /// Returns the refusal to report after a survey: the obstacle that it found, or the original one after several attempts.
+    pub(super) fn surveyed_refusal(
+        &self,
+        key: PairKey,
+        found: Option<Refusal>,
+        known: &Refusal,
+    ) -> Option<Refusal> {
+        let tries = self.backoffs.get(&key).map_or(0, |backoff| backoff.tries);
+        found.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone()))
+    }
+
     /// Refuses a pair's request on `basis`, and reports the reason unless it was already reported. The grant
     /// of an earlier request stays in force, unless the request is `or_stop`.
     pub(super) fn refuse(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
-        let refusal = Refusal { revision: basis.request.revision, ..refusal };
-        let hold_time = self.hold_time(key);
         if !self.asks.get(&key).is_some_and(|asked| asked.keeps_granted_from(&basis)) {
             self.forget(now, key);
         }
+        self.report(now, key, refusal, basis);
+    }
+
+    /// Reports a refusal of a pair's request on `basis` unless it was already reported, and schedules another attempt.
+    pub(super) fn report(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
+        let refusal = Refusal { revision: basis.request.revision, ..refusal };
+        let hold_time = self.hold_time(key);
         let before = self.end_backoff(key);
         let reported = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
         // Repeated figures differ a little and are not reported, but a refusal of the other half is news, and so is one
@@ -235,9 +276,10 @@ impl Admission {
         Some(backoff)
     }
 
-    /// Ends the refusal of a pair that is granted. That of a tied pair stays until the opposite contract is granted.
+    /// Ends the refusal of a pair that is granted. That of a tied pair stays until the opposite contract is granted, and
+    /// that of a pair with a spare until the spare is.
     pub(super) fn settle(&mut self, key: PairKey) {
-        if !self.incomplete.contains(&key) {
+        if !self.incomplete.contains(&key) && !self.lacks_spare(key) {
             self.release(key);
         }
     }
@@ -273,6 +315,7 @@ impl Admission {
 
     /// Releases the reservation and request of a pair.
     pub(in crate::control) fn forget(&mut self, now: Instant, key: PairKey) {
+        self.drop_spare(now, key);
         let number = self.asks.remove(&key).and_then(|asked| asked.key);
         if let Some(number) = number {
             self.keys.remove(&number);

@@ -68,30 +68,27 @@ impl Admission {
         // The lead must be released before the next attempt.
         match round.registry.any_mark_of(key) {
             Some(Mark::Refused) => Step::Wait,
-            Some(Mark::Idle | Mark::Reserved) | None => Step::Ask,
+            Some(Mark::Idle | Mark::Reserved | Mark::Carried) | None => Step::Ask,
         }
     }
 
-    /// Returns the changes of this node's marks of tied pairs, after the decisions of a round.
-    pub(in crate::control) fn tie_marks(
-        &self,
-        round: &Round<'_>,
-        pairs: &[Pair<'_>],
-    ) -> Vec<Change> {
+    /// Returns the changes of this node's marks of tied pairs and of pairs with a spare, after the decisions of a round.
+    pub(in crate::control) fn marks(&self, round: &Round<'_>, pairs: &[Pair<'_>]) -> Vec<Change> {
         let Some(mine) = round.registry.record(round.me) else { return Vec::new() };
         let own = pairs.iter().filter(|it| it.publisher.node == round.me);
         let tied = own.filter(|pair| round.ties.contains(pair.key()));
         let wanted = tied.filter_map(|pair| Some((pair.key(), self.tie_mark(round, pair)?)));
-        let wanted: BTreeMap<PairKey, Mark> = wanted.collect();
+        let wanted = wanted.map(|(key, mark)| (key, (0, mark))).chain(self.carried_marks());
+        let wanted: BTreeMap<PairKey, (u64, Mark)> = wanted.collect();
         let over = |(key, (_, mark)): (&PairKey, &(u64, Mark))| {
             (*mark != Mark::Idle && !wanted.contains_key(key))
                 .then_some(Change::Unmark(key.0, key.1))
         };
         let mut changes: Vec<Change> = mine.marks.iter().filter_map(over).collect();
         for (key, mark) in wanted {
-            let before = mine.marks.get(&key).map(|(_, before)| *before);
-            if before != Some(mark) && mine.marks.len() < MARKS_MAX {
-                changes.push(Change::Mark(key, 0, mark));
+            let before = mine.marks.get(&key);
+            if before != Some(&mark) && (before.is_some() || mine.marks.len() < MARKS_MAX) {
+                changes.push(Change::Mark(key, mark.0, mark.1));
             }
         }
         changes

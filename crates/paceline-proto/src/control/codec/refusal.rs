@@ -13,7 +13,20 @@ use paceline_sched::{Duration, LossTolerance};
 
 pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     put_pair(out, refusal.subscription, refusal.publisher);
-    match refusal.reason {
+    put_reason(out, refusal.reason);
+    out.put_u64(refusal.node.0);
+    out.put_text(&refusal.node_name);
+    out.put_text(&refusal.link);
+    out.put_text(&refusal.class);
+    out.put_varint(refusal.needed_bytes_per_s);
+    out.put_varint(refusal.available_bytes_per_s);
+    put_offer(out, &refusal.offer);
+    out.put_varint(refusal.revision);
+    out.put_flag(refusal.spare);
+}
+
+fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
+    match reason {
         RefusalReason::Capacity => out.put_u8(0),
         RefusalReason::SizeAboveSource { asked, source } => {
             out.put_u8(1);
@@ -66,19 +79,15 @@ pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
             out.put_u8(11);
             out.put_flag(missing);
         }
+        RefusalReason::NoSecondPath { shared } => {
+            out.put_u8(14);
+            out.put_flag(shared);
+        }
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
         }
     }
-    out.put_u64(refusal.node.0);
-    out.put_text(&refusal.node_name);
-    out.put_text(&refusal.link);
-    out.put_text(&refusal.class);
-    out.put_varint(refusal.needed_bytes_per_s);
-    out.put_varint(refusal.available_bytes_per_s);
-    put_offer(out, &refusal.offer);
-    out.put_varint(refusal.revision);
 }
 
 /// Encodes a missing right; code 0 of the quota stands for none.
@@ -182,6 +191,7 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
             let available = reader.varint("bytes of the host's buffer")?;
             RefusalReason::HostBuffer { needed, available }
         }
+        14 => RefusalReason::NoSecondPath { shared: reader.flag("second path")? },
         12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },
         10 => {
@@ -202,5 +212,6 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
         reason,
         offer: read_offer(reader)?,
         revision: reader.varint_max(REVISION_MAX, "revision")?,
+        spare: reader.flag("spare")?,
     })
 }

@@ -142,7 +142,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     let with =
         option::of("[a-z]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap()));
     let flags =
-        (any::<[bool; 5]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
+        (any::<[bool; 6]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
         |(
             pattern,
@@ -150,7 +150,13 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             within,
             loss,
             proxy,
-            ([holds, local, or_stop, encrypted, proves], retransmit, revision, level, (idle, with)),
+            (
+                [holds, local, or_stop, encrypted, proves, spare],
+                retransmit,
+                revision,
+                level,
+                (idle, with),
+            ),
         )| {
             SubscriptionSpec {
                 pattern,
@@ -168,6 +174,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 idle,
                 with,
                 proves,
+                spare,
             }
         },
     )
@@ -239,6 +246,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(RefusalReason::NoAnswer),
         Just(RefusalReason::Unencrypted),
         any::<bool>().prop_map(|missing| RefusalReason::Opposite { missing }),
+        any::<bool>().prop_map(|shared| RefusalReason::NoSecondPath { shared }),
         (0..3u8).prop_map(|code| RefusalReason::NoGuarantee {
             why: Unguaranteed::from_code(code).unwrap(),
         }),
@@ -256,12 +264,12 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         }),
     ];
     let names = (any::<u64>(), 0..1u64 << 62, "[a-z]{0,9}", "[a-z]{0,9}", "[a-z]{0,9}");
-    (subscription_id(), publisher_id(), names, any::<(u64, u64)>(), reason, offer()).prop_map(
+    (subscription_id(), publisher_id(), names, any::<(u64, u64, bool)>(), reason, offer()).prop_map(
         |(
             subscription,
             publisher,
             (node, revision, node_name, link, class),
-            (needed, available),
+            (needed, available, spare),
             reason,
             offer,
         )| {
@@ -277,6 +285,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
                 available_bytes_per_s: available,
                 reason,
                 offer,
+                spare,
             }
         },
     )
@@ -293,7 +302,7 @@ fn change() -> impl Strategy<Value = Change> {
         refusal().prop_map(Change::Refuse),
         (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Release(s, p)),
         (subscription_id(), publisher_id(), 0..1u64 << 62).prop_map(|(s, p, revision)| {
-            let mark = Mark::from_code((revision % 3) as u8).unwrap();
+            let mark = Mark::from_code((revision % 4) as u8).unwrap();
             Change::Mark((s, p), revision, mark)
         }),
         (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Unmark(s, p)),

@@ -1,7 +1,7 @@
 //! What is known of a request before any node is asked: its paths, and the opposite stream that it is tied to.
 
 use super::query::{Half, Query};
-use crate::control::admission::{blank, size_obstacle};
+use crate::control::admission::{blank, no_second_path, size_obstacle};
 use crate::control::best_effort::BestEffort;
 use crate::control::booking::wanted;
 use crate::control::detour::{Router, StreamPath};
@@ -11,6 +11,7 @@ use crate::control::opposite::OppositeStream;
 use crate::control::pair::{Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::PairKey;
+use crate::control::spare::second_path;
 use crate::control::spec::{PublisherSpec, SubscriptionSpec};
 use crate::control::split::Split;
 use crate::control::tie::tie_of;
@@ -52,6 +53,9 @@ impl Control {
         }
         let first = self.half(pair, request)?;
         let grant = self.hoped(&first);
+        if first.request.wants_spare() && first.split.is_limited() {
+            return Some(self.spare_prospect(first, grant));
+        }
         let tree = Tree::new(&self.registry, self.me);
         let tie = tie_of(&self.registry, &tree, pair, (&spec.tag, &first.request));
         let Some((tag, other)) = first.request.with.clone().zip(tie) else {
@@ -77,6 +81,22 @@ impl Control {
                 Prospect::Refused(Box::new(refusal), Some(Box::new(opposite)))
             }
         })
+    }
+
+    /// Adds the second path of a request with a spare.
+    fn spare_prospect(&self, first: Half, grant: Option<Grant>) -> Prospect {
+        let Half { pair, request, path, .. } = &first;
+        let Some(path) = second_path(&self.registry, path, request.encrypted) else {
+            let refusal = no_second_path(&self.registry, *pair, path);
+            return Prospect::Refused(Box::new(refusal), None);
+        };
+        let split = Split::of(&self.registry, &path);
+        let split = split.with_proxy(PublisherSpec::proxy_at_end(request, split.hops()));
+        let second = Half { path, split, ..first.clone() };
+        let spare = self.hoped(&second).map(|grant| grant.hops).unwrap_or_default();
+        let grant = grant.map(|grant| Grant { spare, ..grant });
+        let hoped = Hoped { grant, opposite: None, follows: false };
+        Prospect::open(Query::new(first, Some(second), false), hoped)
     }
 
     /// Returns the refusal of a pair whose publisher cannot deliver the requested form, or has no path through the

@@ -27,7 +27,7 @@ pub(super) struct Half {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Query {
     pub(super) first: Half,
-    /// The opposite pair, of which both are granted or neither.
+    /// The opposite pair, or the same pair on the path of its spare: both are granted, or neither.
     pub(super) opposite: Option<Half>,
     /// True if the trials are for the opposite pair: then the caller's request is that one.
     pub(super) follows: bool,
@@ -179,6 +179,7 @@ mod tests {
             available_bytes_per_s: 6,
             reason: RefusalReason::Capacity,
             offer: Offer::default(),
+            spare: false,
         };
         let some = || Some(refusal.clone());
         for (first, opposite) in [(None, None), (some(), None), (None, some()), (some(), some())] {

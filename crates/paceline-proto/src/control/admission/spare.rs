@@ -1,0 +1,407 @@
+//! The second reservations of pairs that request a spare ([`crate::control::spare`]).
+
+use super::{Admission, Asked, Basis, Booking, Denial, Round, Standing, Survey, blank, reason_of};
+use crate::control::booking::request;
+use crate::control::pair::{Detour, Pair, Place};
+use crate::control::refusal::{Refusal, RefusalReason};
+use crate::control::registry::{Mark, PairKey, Registry};
+use crate::control::spare::{is_whole, second_path, shared_hop};
+use crate::control::spec::PublisherSpec;
+use crate::control::split::Split;
+use crate::ids::NodeId;
+use paceline_admit::reserve::{Key, Reason};
+use paceline_sched::Instant;
+use std::collections::BTreeMap;
+
+/// The second reservation of a pair.
+#[derive(Debug, Default)]
+pub(super) struct Spare {
+    /// The last request for it, unless it was refused.
+    asked: Option<Asked>,
+    /// True if the pair is in force: the loss or refusal of the spare leaves the first reservation.
+    in_force: bool,
+}
+
+const fn is_no_path(reason: &RefusalReason) -> bool {
+    matches!(reason, RefusalReason::NoSecondPath { .. })
+}
+
+/// Returns the refusal of a pair whose first path, `path`, has no second one.
+pub(in crate::control) fn no_second_path(
+    registry: &Registry,
+    key: PairKey,
+    path: &[NodeId],
+) -> Refusal {
+    let shared = shared_hop(registry, path);
+    let reason = RefusalReason::NoSecondPath { shared: shared.is_some() };
+    let node = shared.map_or(key.1.node, |(node, _)| node);
+    let hop = shared.and_then(|(a, b)| registry.record(a)?.neighbours.get(&b));
+    let link = hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
+    Refusal { link, spare: true, ..blank(key, node, registry, reason) }
+}
+
+/// The reservations of a pair on one node.
+#[derive(Default)]
+pub(in crate::control) struct Paths<'b> {
+    /// The one that carries its samples.
+    pub(in crate::control) carried: Option<&'b Booking>,
+    /// The newest other one.
+    pub(in crate::control) other: Option<&'b Booking>,
+}
+
+impl<'b> Paths<'b> {
+    /// Adds a reservation that is newer than those before; `carries` as [`Admission::carries`] returns it.
+    fn add(&mut self, booking: &'b Booking, carries: Option<bool>) {
+        if carries.unwrap_or(self.carried.is_none()) {
+            // One that a newer one replaces is left over.
+            (self.carried, self.other) = (Some(booking), None);
+        } else {
+            self.other = Some(booking);
+        }
+    }
+}
+
+impl<'a> Pair<'a> {
+    /// Returns the pair as the publisher's node would send it on `path`.
+    fn on(&self, registry: &Registry, path: &[NodeId]) -> Option<Self> {
+        let split = Split::of(registry, path);
+        let split = split.with_proxy(PublisherSpec::proxy_at_end(self.request, split.hops()));
+        let place = Place::on(path, split, self.place.me)?;
+        let detour = Some(Detour::Path(path.into()));
+        Some(Pair { detour, ..Pair::at(self.key(), self.spec, self.request, place) })
+    }
+}
+
+impl Admission {
+    /// Returns the reservations of each pair on this node.
+    pub(in crate::control) fn paths(&self, registry: &Registry) -> BTreeMap<PairKey, Paths<'_>> {
+        let mut all: BTreeMap<PairKey, Paths<'_>> = BTreeMap::new();
+        for booking in self.bookings.values() {
+            all.entry(booking.pair).or_default().add(booking, self.carries(registry, booking));
+        }
+        all
+    }
+
+    /// Returns true if a reservation carries the samples of its pair, and `None` if it does once the one before it is lost.
+    fn carries(&self, registry: &Registry, booking: &Booking) -> Option<bool> {
+        if !booking.request.wants_spare() {
+            return Some(true);
+        }
+        let (pair, number, me) = (booking.pair, booking.name.key.number, registry.me());
+        let carrier =
+            if pair.1.node == me { self.carrier_of(pair) } else { registry.carrier_of(pair) };
+        // The subscription's node may lose the first reservation before it learns of the takeover.
+        let follows = pair.0.node == me && carrier.is_some_and(|carrier| carrier < number);
+        (!follows).then_some(carrier == Some(number))
+    }
+
+    /// Returns the reservations that carry samples on this node, one of each pair.
+    pub(in crate::control) fn carrying(
+        &self,
+        registry: &Registry,
+    ) -> impl Iterator<Item = &Booking> {
+        self.paths(registry).into_values().filter_map(|paths| paths.carried)
+    }
+
+    /// Returns the reservation that carries a pair's samples on this node, if any.
+    pub(in crate::control) fn carrying_of(
+        &self,
+        registry: &Registry,
+        pair: PairKey,
+    ) -> Option<&Booking> {
+        let mut paths = Paths::default();
+        for booking in self.bookings.values().filter(|booking| booking.pair == pair) {
+            paths.add(booking, self.carries(registry, booking));
+        }
+        paths.carried
+    }
+
+    /// Returns the number of the reservation that carries a pair of a publisher of this node, once it is in force.
+    fn carrier_of(&self, key: PairKey) -> Option<u64> {
+        let in_force = self.spares.get(&key).is_some_and(|spare| spare.in_force);
+        let asked = self.asks.get(&key).filter(|asked| in_force && asked.granted.is_some())?;
+        asked.key.map(|key| key.number)
+    }
+
+    /// Returns the marks of the pairs of this node's publishers that have or had a spare.
+    pub(super) fn carried_marks(&self) -> impl Iterator<Item = (PairKey, (u64, Mark))> {
+        let marked = |&key: &PairKey| Some((key, (self.carrier_of(key)?, Mark::Carried)));
+        self.spares.keys().filter_map(marked)
+    }
+
+    /// Returns true if a pair requests a spare and has none.
+    pub(super) fn lacks_spare(&self, key: PairKey) -> bool {
+        let asks = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
+        let spare = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
+        asks && spare.is_none_or(|asked| asked.granted.is_none())
+    }
+
+    /// Returns true if a pair with a spare is in force: only its spare is refused, if anything.
+    pub(super) fn is_in_force(&self, key: PairKey) -> bool {
+        self.carrier_of(key).is_some()
+    }
+
+    /// Returns the number of requests for spares without an answer.
+    pub(super) fn pending_spares(&self) -> usize {
+        let asked = self.spares.values().filter_map(|spare| spare.asked.as_ref());
+        asked.filter(|asked| asked.standing == Standing::Pending).count()
+    }
+
+    /// Returns true while the nodes of a refused second path are surveyed. Nothing else is reserved for the pair then,
+    /// unless it is in force.
+    pub(super) fn surveys_spare(&self, key: PairKey) -> bool {
+        let asked = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
+        asked.is_some_and(|asked| asked.standing == Standing::Surveyed)
+    }
+
+    /// A running contract keeps its reservation while it requests a spare in addition.
+    pub(super) fn begin_spare(&mut self, key: PairKey) {
+        let asked = self.asks.get(&key).and_then(|asked| asked.granted.as_ref());
+        if asked.is_some_and(|(_, basis)| !basis.request.wants_spare()) {
+            self.spares.entry(key).or_default().in_force = true;
+        }
+    }
+
+    /// Requests the spare that a pair lacks, or a change of it, and releases one that is no longer requested. The first
+    /// path must have granted the pair's request.
+    pub(super) fn need_spare(
+        &mut self,
+        now: Instant,
+        round: &Round<'_>,
+        pair: &Pair<'_>,
+        basis: &Basis,
+    ) {
+        let key = pair.key();
+        let Some(asked) = self.asks.get(&key).filter(|it| it.standing == Standing::Granted) else {
+            return;
+        };
+        if asked.basis.request != *pair.request {
+            return;
+        }
+        if !pair.request.wants_spare() {
+            return self.drop_spare(now, key);
+        }
+        // The first path differs from the shortest one while that refuses.
+        let path: Vec<NodeId> = asked.request.path.iter().map(|node| NodeId(node.0)).collect();
+        let other = || Basis::on(pair, round.registry, path.clone());
+        let basis = if basis.path == path { basis.clone() } else { other() };
+        let Some(second) = &basis.spare else {
+            self.release_spare(now, key);
+            if !self.knows(key, &basis, is_no_path) {
+                let refusal = no_second_path(round.registry, key, &path);
+                self.refuse_spare(now, key, refusal, basis);
+            }
+            return;
+        };
+        let Some(second) = pair.on(round.registry, second) else { return };
+        let path = basis.spare.as_deref().unwrap_or_default();
+        let link = self.link_on(round, &second, path);
+        let Some(wanted) = request(&second, path, second.split(), link) else { return };
+        let before = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
+        let is_same =
+            before.is_some_and(|it| it.standing != Standing::Granted || it.request == wanted);
+        if is_same || self.waits(now, key, &basis, round.news) || !self.takes_turn(now, key) {
+            return;
+        }
+        let entry = self.spares.entry(key).or_default();
+        let known = entry.asked.as_mut().and_then(|asked| {
+            (asked.basis, asked.request, asked.standing) =
+                (basis.clone(), wanted.clone(), Standing::Pending);
+            asked.key
+        });
+        if known.is_none() {
+            entry.asked = Some(Asked::new(basis, wanted.clone()));
+        }
+        let result = match known {
+            Some(number) => self.reservations.change(now, number, &wanted).map(|()| number),
+            None => self.reservations.request(now, &wanted),
+        };
+        match result {
+            Ok(number) => {
+                self.keys.insert(number, key);
+                if let Some(asked) = self.spare_asked(key) {
+                    asked.key = Some(number);
+                }
+            }
+            Err(error) => {
+                let reason = reason_of(error);
+                self.denials.push(Denial { pair: key, is_spare: true, node: round.me, reason });
+            }
+        }
+    }
+
+    fn spare_asked(&mut self, key: PairKey) -> Option<&mut Asked> {
+        self.spares.get_mut(&key)?.asked.as_mut()
+    }
+
+    /// Returns true if a reservation is the spare of its pair.
+    pub(in crate::control) fn is_spare(&self, pair: PairKey, number: Key) -> bool {
+        let asked = self.spares.get(&pair).and_then(|spare| spare.asked.as_ref());
+        asked.is_some_and(|asked| asked.key == Some(number))
+    }
+
+    /// Records the grant of a spare. From now on the pair is in force.
+    pub(in crate::control) fn spare_granted(&mut self, key: PairKey) {
+        self.turns.answered();
+        if let Some(asked) = self.spare_asked(key) {
+            asked.standing = Standing::Granted;
+            asked.granted = Some((asked.request.clone(), asked.basis.clone()));
+            self.spares.entry(key).or_default().in_force = true;
+            self.settle(key);
+        }
+    }
+
+    /// Handles the refusal of a spare. Nothing of it stays reserved, and nothing of the pair unless it is in force.
+    pub(in crate::control) fn spare_denied(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        node: NodeId,
+        reason: Reason,
+    ) -> Option<Survey> {
+        self.count_answer(now, reason);
+        let mut asked = self.spare_asked(key)?.clone();
+        self.release_spare(now, key);
+        if !self.is_in_force(key) {
+            // Both or neither.
+            self.forget(now, key);
+        }
+        (asked.key, asked.granted) = (None, None);
+        let survey = self.survey(key, &asked, node, reason);
+        if survey.is_some() {
+            asked.standing = Standing::Surveyed;
+            self.spares.entry(key).or_default().asked = Some(asked);
+        } else {
+            self.wait(now, key, node, asked.basis);
+        }
+        survey
+    }
+
+    /// Handles the result of a survey of a second path. Returns false if there was none.
+    pub(super) fn spare_surveyed(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        refusal: Option<Refusal>,
+        known: &Refusal,
+    ) -> bool {
+        if !self.surveys_spare(key) {
+            return false;
+        }
+        let asked = self.spares.get_mut(&key).and_then(|spare| spare.asked.take());
+        let in_force = self.is_in_force(key);
+        if !in_force {
+            self.spares.remove(&key);
+        }
+        let Some(Asked { basis, .. }) = asked else { return false };
+        match self.surveyed_refusal(key, refusal, known) {
+            Some(refusal) => self.refuse_spare(now, key, refusal, basis),
+            // The obstacle was only a tentative reservation.
+            None => self.wait(now, key, known.node, basis),
+        }
+        true
+    }
+
+    /// Refuses the spare of a pair, and the pair itself unless it is in force.
+    fn refuse_spare(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
+        let refusal = Refusal { spare: true, ..refusal };
+        if self.is_in_force(key) {
+            self.report(now, key, refusal, basis);
+        } else {
+            self.refuse(now, key, refusal, basis);
+        }
+    }
+
+    /// Refuses a pair that is not in force and has no second path. Returns false if it has one, or is in force.
+    pub(super) fn refuses_without_path(
+        &mut self,
+        now: Instant,
+        round: &Round<'_>,
+        key: PairKey,
+        basis: &Basis,
+    ) -> bool {
+        let asks = basis.request.wants_spare() && basis.spare.is_none();
+        // A running contract is not refused.
+        let runs = self.asks.get(&key).is_some_and(|asked| asked.granted.is_some());
+        if !asks || runs {
+            return false;
+        }
+        if !self.knows(key, basis, is_no_path) {
+            let refusal = no_second_path(round.registry, key, &basis.path);
+            self.refuse(now, key, refusal, basis.clone());
+        }
+        true
+    }
+
+    /// Sends the samples of a pair on its second path if a node of the first one has announced the loss of a hop.
+    pub(super) fn leave_broken_path(&mut self, now: Instant, registry: &Registry, key: PairKey) {
+        if !self.spares.contains_key(&key) {
+            return;
+        }
+        let granted = self.asks.get(&key).and_then(|asked| asked.granted.as_ref());
+        let path = granted.map(|(request, _)| request.path.iter().map(|node| NodeId(node.0)));
+        if path.is_some_and(|path| !is_whole(registry, &path.collect::<Vec<_>>())) {
+            self.take_over(now, key);
+        }
+    }
+
+    /// Makes the spare of a pair its first reservation, without a request. Returns false if it has none.
+    fn take_over(&mut self, now: Instant, key: PairKey) -> bool {
+        let Some(spare) = self.spares.get_mut(&key).filter(|spare| spare.in_force) else {
+            return false;
+        };
+        let Some(asked) = spare.asked.take_if(|asked| asked.granted.is_some()) else {
+            return false;
+        };
+        if let Some(number) = self.asks.insert(key, asked).and_then(|before| before.key) {
+            self.keys.remove(&number);
+            self.reservations.close(now, number);
+        }
+        true
+    }
+
+    /// Handles the loss of a reservation of a pair, or its final failure.
+    pub(in crate::control) fn ended(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        number: Key,
+        (node, reason): (NodeId, Reason),
+    ) -> Option<Survey> {
+        if self.is_spare(key, number) {
+            self.release_spare(now, key);
+            return None;
+        }
+        if self.take_over(now, key) {
+            return None;
+        }
+        self.over(now, key, node, reason)
+    }
+
+    /// Releases the second reservation of a pair; the first one stays.
+    fn release_spare(&mut self, now: Instant, key: PairKey) {
+        let asked = self.spares.get_mut(&key).and_then(|spare| spare.asked.take());
+        if let Some(number) = asked.and_then(|asked| asked.key) {
+            self.keys.remove(&number);
+            self.reservations.close(now, number);
+        }
+    }
+
+    /// Releases the second reservation of a pair that has ended, or no longer requests one.
+    pub(super) fn drop_spare(&mut self, now: Instant, key: PairKey) {
+        self.release_spare(now, key);
+        self.spares.remove(&key);
+    }
+}
+
+impl Basis {
+    /// Returns the second path for a spare of `request` next to `path`.
+    pub(super) fn second_path_of(
+        pair: &Pair<'_>,
+        registry: &Registry,
+        path: &[NodeId],
+    ) -> Option<Vec<NodeId>> {
+        let asks = pair.request.wants_spare();
+        asks.then(|| second_path(registry, path, pair.request.encrypted)).flatten()
+    }
+}
