@@ -11,7 +11,7 @@ pub(super) struct Key {
     pub(super) size: Option<Size>,
     /// It takes samples at fixed points.
     pub(super) aligned: bool,
-    /// The form of its successor.
+    /// The form of its newest successor.
     pub(super) until: Option<Form>,
 }
 
@@ -32,6 +32,8 @@ struct Output {
     key: Key,
     port: u32,
     picker: Picker,
+    /// The forms of its successors.
+    successors: Vec<Form>,
     /// The samples that it takes, unless it thins them out: from the first number to before the second.
     range: (u64, Option<u64>),
 }
@@ -39,7 +41,7 @@ struct Output {
 impl Output {
     /// Returns true if the output ends with the next new sample of `form`.
     fn waits_for(&self, form: Form) -> bool {
-        self.key.until == Some(form) && self.range.1.is_none()
+        self.successors.contains(&form) && self.range.1.is_none()
     }
 }
 
@@ -69,8 +71,9 @@ impl Model {
         for key in keys {
             if let Some(place) = self.outputs.iter().position(|output| output.key == *key) {
                 let mut kept = self.outputs.remove(place);
-                if kept.key.until != key.until {
-                    (kept.key.until, kept.range.1) = (key.until, None);
+                match key.until {
+                    Some(form) => kept.successors.push(form),
+                    None => (kept.successors, kept.range.1) = (Vec::new(), None),
                 }
                 kept.picker.aligned |= key.aligned;
                 now.push(kept);
@@ -83,7 +86,8 @@ impl Model {
             installed.opened.push(*key);
             let port = ports + u32::try_from(installed.opened.len()).unwrap();
             let picker = Picker { aligned: key.aligned, ..Picker::new(key.rate, self.period) };
-            now.push(Output { key: *key, port, picker, range: (0, None) });
+            let successors = key.until.into_iter().collect();
+            now.push(Output { key: *key, port, picker, successors, range: (0, None) });
         }
         installed.closed = self.outputs.iter().map(|output| output.port).collect();
         self.outputs = now;
@@ -97,15 +101,15 @@ impl Model {
         takers.filter_map(|o| o.picker.takes(seq, captured).then_some(o.port)).collect()
     }
 
-    /// Ends the outputs that wait for `form`, of which the sample `seq` arrived. If they have seen it already, they do not
-    /// end; returns them and the first sample that is left to their successor.
+    /// Ends the outputs that wait for `form`, of which the sample `seq` arrived. If they have seen it already, returns them
+    /// and the first sample that is left to their successor.
     pub(super) fn replace(&mut self, form: Form, seq: u64) -> (Vec<(Target, Form)>, Option<u64>) {
         let seen = self.next.filter(|next| seq < *next);
         let mut left = Vec::new();
         for output in self.outputs.iter_mut().filter(|output| output.waits_for(form)) {
-            match seen {
-                Some(_) => left.push((output.key.target, output.key.form)),
-                None => output.range.1 = Some(seq),
+            output.range.1 = Some(seen.unwrap_or(seq));
+            if seen.is_some() {
+                left.push((output.key.target, output.key.form));
             }
         }
         (left, seen)
@@ -127,7 +131,7 @@ impl Model {
     }
 
     pub(super) fn is_replaced(&self) -> bool {
-        self.outputs.iter().any(|o| o.key.until.is_some_and(|form| o.waits_for(form)))
+        self.outputs.iter().any(|o| o.successors.iter().any(|form| o.waits_for(*form)))
     }
 
     pub(super) fn ports(&self) -> Vec<u32> {
