@@ -182,7 +182,7 @@ fn one(logs: &Logs, share: Share, binary: &Binary, args: &[&str]) -> (Tally, Opt
         Ok(ended) => ended,
         Err(problem) => return (tally, Some(problem)),
     };
-    ended.output.lines().for_each(|line| tally.read(line));
+    tally.read(&ended.output);
     if !ended.status.success() {
         println!("{}", without_successes(&ended.output));
     }
