@@ -85,9 +85,13 @@ const ELSEWHERE: &[(Program, &str)] = &[
 ];
 
 /// Programs of the workspace `benches`: one iteration of a criterion benchmark, and its example.
-const DECISIONS: [(&str, &[&str]); 2] = [
+const DECISIONS: [(&str, &[&str]); 3] = [
     ("cargo bench", &["bench", "--", "--test", "/dwcs/4$"]),
     ("example decision", &["run", "--release", "--example", "decision", "--", "dwcs", "4", "6400"]),
+    (
+        "example introductions",
+        &["run", "--release", "--example", "introductions", "--", "1000", "100", "5"],
+    ),
 ];
 
 /// The scenarios. Each runs on real nodes …

@@ -5,7 +5,10 @@ use crate::setup;
 use crate::steps::Outcome;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+/// The path of chronyd in its package.
+const UNPACKED: &str = "usr/sbin/chronyd";
 
 /// The environment variable with the path of chronyd.
 pub(crate) const CHRONYD: &str = "PACELINE_CHRONYD";
@@ -13,7 +16,7 @@ pub(crate) const CHRONYD: &str = "PACELINE_CHRONYD";
 /// Returns the path of chronyd: of the environment, an installed or an unpacked one; `target` is cargo's target folder.
 pub(crate) fn find(target: &Path) -> Option<PathBuf> {
     let named = std::env::var_os(CHRONYD).map(PathBuf::from);
-    let unpacked = folder(target).join("usr/sbin/chronyd");
+    let unpacked = folder(target).join(UNPACKED);
     named
         .or_else(|| setup::find("chronyd"))
         .or_else(|| Some(unpacked).filter(|file| file.is_file()))
@@ -31,31 +34,36 @@ pub(crate) fn step(target: &Path) -> Outcome {
 }
 
 fn bring(target: &Path) -> Result<(), String> {
-    if find(target).is_some() {
+    if find(target).is_some_and(|file| starts(&file)) {
         return Ok(());
     }
     let lack = || format!("chronyd missing: install chrony, or set {CHRONYD}");
     if setup::find("apt-get").is_none() || setup::find("dpkg-deb").is_none() {
         return Err(lack());
     }
-    let folder = folder(target);
-    fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-    let succeeds = |command: &mut Command| {
-        command.current_dir(&folder).status().is_ok_and(|status| status.success())
-    };
-    let downloads = || succeeds(Command::new("apt-get").args(["download", "-q", "chrony"]));
-    let is_here = downloads()
-        || (setup::is_root()
-            && succeeds(Command::new("apt-get").args(["update", "-q"]))
-            && downloads());
-    let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
-    let package = entries
-        .map(|entry| entry.path())
-        .find(|file| file.extension().is_some_and(|extension| extension == "deb"));
-    let unpacks =
-        |package: &Path| succeeds(Command::new("dpkg-deb").arg("-x").arg(package).arg("."));
-    match package {
-        Some(package) if is_here && unpacks(&package) && find(target).is_some() => Ok(()),
-        Some(_) | None => Err(lack()),
+    let (folder, new) = (folder(target), target.join("chrony.new"));
+    for old in [&folder, &new] {
+        let _ = fs::remove_dir_all(old);
     }
+    fs::create_dir_all(&new).map_err(|error| error.to_string())?;
+    let succeeds = |program: &str, args: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(&new).stdout(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    let limits = ["-q", "-o", "Acquire::http::Timeout=10", "-o", "Acquire::Retries=0"];
+    let apt = |words: &[&str]| succeeds("apt-get", &[&limits[..], words].concat());
+    let downloads = || apt(&["download", "chrony"]);
+    // A new machine has no lists of packages yet.
+    let is_here = downloads() || (setup::is_root() && apt(&["update"]) && downloads());
+    let unpacks = || succeeds("sh", &["-c", "dpkg-deb -x chrony_*.deb ."]);
+    let is_whole =
+        is_here && unpacks() && starts(&new.join(UNPACKED)) && fs::rename(&new, &folder).is_ok();
+    is_whole.then_some(()).ok_or_else(lack)
+}
+
+/// Returns whether a chronyd has all its libraries.
+fn starts(chronyd: &Path) -> bool {
+    let version = Command::new(chronyd).arg("--version").stdout(Stdio::null()).status();
+    version.is_ok_and(|status| status.success())
 }

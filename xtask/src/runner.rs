@@ -92,10 +92,14 @@ fn limited(share: Share, program: &Command) -> Command {
     command
 }
 
-/// Runs a program as a step. Its output is shown if it fails.
+/// Runs a program as a step. Its output is shown if it fails, and else what it skips.
 pub(crate) fn step(logs: &Logs, name: &str, share: Share, program: &Command) -> Outcome {
     match run(logs, name, share, program) {
-        Ok(ended) if ended.status.success() => Outcome::passed(""),
+        Ok(ended) if ended.status.success() => {
+            let skipped = ended.output.lines().filter(|line| line.starts_with("skipped: "));
+            skipped.for_each(|line| println!("{name}: {line}"));
+            Outcome::passed("")
+        }
         Ok(ended) => {
             println!("{}", ended.output);
             Outcome::failed(&ended.status.to_string())
@@ -178,7 +182,7 @@ fn one(logs: &Logs, share: Share, binary: &Binary, args: &[&str]) -> (Tally, Opt
         Ok(ended) => ended,
         Err(problem) => return (tally, Some(problem)),
     };
-    ended.output.lines().for_each(|line| tally.read(line));
+    tally.read(&ended.output);
     if !ended.status.success() {
         println!("{}", without_successes(&ended.output));
     }

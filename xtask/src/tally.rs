@@ -12,14 +12,22 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Takes a line of a test binary's output. A test whose requirement is missing prints `skipped: ` and its name.
-    pub(crate) fn read(&mut self, line: &str) {
-        if let Some(counts) = line.strip_prefix("test result: ") {
-            self.passed += count(counts, "passed");
-            self.failed += count(counts, "failed");
-        } else if let Some(lack) = line.strip_prefix("skipped: ") {
-            self.skipped.push(lack.to_owned());
-        } else if let Some(test) = line.strip_prefix("test ")
+    /// Takes the output of a test binary, which contains that of its tests after its own. A test whose requirement is
+    /// missing prints `skipped: ` and its name.
+    pub(crate) fn read(&mut self, output: &str) {
+        let of_tests = ["\nsuccesses:\n", "\nfailures:\n"].map(|title| output.find(title));
+        let begin = of_tests.into_iter().flatten().min().unwrap_or(output.len());
+        let (own, of_tests) = output.split_at(begin);
+        own.lines().for_each(|line| self.read_result(line));
+        let lacks = of_tests.lines().filter_map(|line| line.strip_prefix("skipped: "));
+        self.skipped.extend(lacks.map(str::to_owned));
+        let counts = output.lines().rev().find_map(|line| line.strip_prefix("test result: "));
+        self.passed += counts.map_or(0, |counts| count(counts, "passed"));
+        self.failed += counts.map_or(0, |counts| count(counts, "failed"));
+    }
+
+    fn read_result(&mut self, line: &str) {
+        if let Some(test) = line.strip_prefix("test ")
             && let Some((name, result)) = test.split_once(" ... ")
         {
             match result.strip_prefix("ignored") {
@@ -99,21 +107,15 @@ mod tests {
     #[test]
     fn counts_are_added_up_and_skipped_tests_named() {
         let mut tally = Tally::default();
-        for line in [
-            "running 3 tests",
-            "test link::a ... ok",
-            "test link::b ... ignored",
-            "test link::c ... ignored, needs root",
-            "test link::d ... FAILED",
-            "skipped: link::a (needs root)",
-            "test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; in 0.0s",
-        ] {
-            tally.read(line);
-        }
-        let mut other = Tally::default();
-        other.read(
-            "test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
+        tally.read(
+            "running 4 tests\ntest link::a ... ok\ntest link::b ... ignored\n\
+             test link::c ... ignored, needs root\ntest link::d ... FAILED\n\nsuccesses:\n\n\
+             ---- link::a stdout ----\nskipped: link::a (needs root)\ntest x ... FAILED\n\
+             test result: FAILED. 3 passed; 3 failed\n\nsuccesses:\n    link::a\n\nfailures:\n    link::d\n\n\
+             test result: FAILED. 1 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out\n",
         );
+        let mut other = Tally::default();
+        other.read("test result: FAILED. 10 passed; 1 failed; 0 ignored; 0 measured");
         tally.add(other);
         assert_eq!((tally.passed, tally.failed), (11, 2));
         assert_eq!(tally.skipped, ["link::b", "link::c: needs root", "link::a (needs root)"]);

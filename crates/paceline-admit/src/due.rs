@@ -31,7 +31,7 @@ pub(crate) struct Trials {
     minus: Option<Due>,
     /// The demands that stay, with their numbers.
     staying: Option<Vec<(Due, u32)>>,
-    /// What of them is due by an instant, and the longest of their packets that block it.
+    /// Their demand due by an instant, and the longest of their packets that block it.
     known: BTreeMap<u64, Staying>,
     /// The instant that the link did not carry in the last refusal: most demands that do not fit exceed it, too.
     refused_at: Option<u64>,

@@ -294,7 +294,8 @@ impl ExchangeList {
     #[must_use]
     pub fn next_wake(&self) -> Option<Instant> {
         let evaluation = self.evaluations.first().map(|(at, _)| at.max(self.pairs_from));
-        self.slots.next().into_iter().chain(evaluation).min()
+        let moved = self.objects.next_extrapolation();
+        self.slots.next().into_iter().chain(evaluation).chain(moved).min()
     }
 
     /// Returns whether objects wait for room in the budget.

@@ -80,6 +80,9 @@ pub struct Output<P> {
     begin: u64,
 }
 
+/// The greatest number of forms of which the first sample ends an output.
+const UNTIL_MAX: usize = 16;
+
 impl<P> Output<P> {
     /// Returns `true` if this is the output that `plan` requests; it then keeps its port and phase.
     pub fn is_for(&self, plan: &OutputPlan) -> bool {
@@ -89,7 +92,11 @@ impl<P> Output<P> {
     fn set_end(&mut self, plan: &OutputPlan) {
         match plan.until {
             Some(form) if self.until.contains(&form) => {}
-            Some(form) => self.until.push(form),
+            Some(form) => {
+                // Any of them ends it. The first ones to be forgotten are those of requests long ago.
+                self.until.truncate(UNTIL_MAX - 1);
+                self.until.insert(0, form);
+            }
             None => (self.until, self.end) = (Vec::new(), None),
         }
         if plan.aligned {

@@ -17,8 +17,8 @@ pub enum SubscriberEvent {
     /// The path of a publisher's stream has granted the request, or has changed its grant. The
     /// grant lists the delay bound, the nodes and links, and the share of each.
     Granted(Grant),
-    /// A granted stream has no spare although [`SubscriberBuilder::spare`](crate::SubscriberBuilder::spare) requested
-    /// one: the refusal of the second path. The grant stays in force, and the spare is requested again. Once it is
+    /// After a takeover or a change, a granted stream has no spare although
+    /// [`SubscriberBuilder::spare`](crate::SubscriberBuilder::spare) requested one: the refusal of the second path. The grant stays in force, and the spare is requested again. Once it is
     /// reserved, [`Self::Granted`] contains it.
     NoSpare(Refusal),
     /// A grant or refusal of a publisher's stream is no longer valid, and no contract is in force.

@@ -171,7 +171,7 @@ impl<'a> SubscriberBuilder<'a> {
     ///
     /// Samples travel on the first path. When a link or relay of it fails, they are sent on the second one at once,
     /// without another request. The subscription receives [`SubscriberEvent::Granted`](crate::SubscriberEvent::Granted)
-    /// with the new path, and a new spare is requested. If the path has none,
+    /// with the new path, and a new spare is requested. If there is none,
     /// [`SubscriberEvent::NoSpare`](crate::SubscriberEvent::NoSpare) names the reason and the contract stays in force.
     /// Best-effort traffic may use the second path until then.
     pub fn spare(self) -> Self {

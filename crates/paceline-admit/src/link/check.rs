@@ -54,7 +54,8 @@ impl Admission {
             gone.iter().for_each(|charge| left.take(charge));
             for charge in &come {
                 trials.forget();
-                left.test_charge(None, charge, demand, trials)?;
+                let tested = left.test_charge(None, charge, demand, trials);
+                tested.inspect_err(|_| trials.forget())?;
                 left.add(charge);
             }
             trials.forget();

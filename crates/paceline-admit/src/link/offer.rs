@@ -14,7 +14,7 @@ const WINDOW: u32 = 100;
 
 impl Admission {
     /// Returns the best contract in each dimension that would be admitted now. Bisection takes
-    /// about forty tests, which share what they find. If the tests of a dimension need too many evaluations, the offer
+    /// about forty tests, which share their results. If the tests of a dimension need too many evaluations, the offer
     /// may be lower than what fits.
     #[must_use]
     pub fn offer(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> LinkOffer {

@@ -81,7 +81,9 @@ fn a_file_contains_its_type_and_a_terminal_shows_only_text() {
         script.stdin(Stdio::null()).output()
     };
     let Ok(shown) = onto("cam") else {
-        println!("skipped: script(1) is missing");
+        println!(
+            "skipped: a_file_contains_its_type_and_a_terminal_shows_only_text (script(1) is not installed)"
+        );
         return;
     };
     let text = String::from_utf8_lossy(&shown.stdout);

@@ -114,7 +114,7 @@ fn a_terminal_is_restored() {
         ("top & sleep 4; kill -INT $!; wait $!", "", 0),
     ] {
         let Some(ended) = in_terminal(&host, words, keys) else {
-            println!("skipped: script(1) is missing");
+            println!("skipped: a_terminal_is_restored (script(1) is not installed)");
             return;
         };
         let text = ended.text();

@@ -22,6 +22,7 @@ impl ExchangeList {
     /// A batch has to come back to [`Self::accept`] within the function budget; else its observer's function is
     /// disabled. Objects of observers whose function is disabled get the terms of the fallback rule here.
     pub fn next_batch(&mut self, now: Instant) -> Option<EvaluationBatch> {
+        self.objects.extrapolate(now);
         while let Some(peer) = self.evaluations.due(now).filter(|_| self.pairs_from <= now) {
             let batch = self.evaluate(peer, now);
             let budget = self.settings.function_budget;
@@ -35,7 +36,6 @@ impl ExchangeList {
     }
 
     fn evaluate(&mut self, peer: PeerId, now: Instant) -> Option<EvaluationBatch> {
-        self.objects.extrapolate(self.settings.evaluate_every, now);
         let budget = self.settings.function_budget;
         let (observer, sweep) = self.observers.get_mut(&peer)?;
         if sweep.is_overdue(now, budget) {
@@ -44,6 +44,9 @@ impl ExchangeList {
         }
         if sweep.is_complete() {
             let range = observer.range;
+            if range.is_finite() {
+                self.objects.begin_extrapolation(self.settings.evaluate_every, now);
+            }
             if let Some(center) = observer.position_at(now).filter(|_| range.is_finite()) {
                 let state = self.slots.get(peer)?;
                 let objects =

@@ -71,9 +71,10 @@ pub(super) struct Objects {
     order: BTreeSet<ObjectIndex>,
     /// The objects without a position.
     unplaced: BTreeSet<ObjectIndex>,
-    /// When the last extrapolation of all objects began, and how many were reached.
+    /// When the last extrapolation of all objects began.
     extrapolated: Instant,
-    reached: usize,
+    /// How many it has reached, and when it continues; `None` once it has reached all.
+    reached: Option<(usize, Instant)>,
 }
 
 impl Objects {
@@ -84,7 +85,7 @@ impl Objects {
             order: BTreeSet::new(),
             unplaced: BTreeSet::new(),
             extrapolated: Instant::ZERO,
-            reached: 0,
+            reached: None,
         }
     }
 
@@ -148,22 +149,30 @@ impl Objects {
         Ok(state)
     }
 
-    /// Moves the next moving objects in the index to where they are by now. Each is reached once per `every`, or, if
-    /// there are too many for one call, after as many calls as they need.
-    pub(super) fn extrapolate(&mut self, every: Duration, now: Instant) {
-        if self.reached >= self.states.len() {
-            if now.since(self.extrapolated) < every {
-                return;
-            }
-            (self.reached, self.extrapolated) = (0, now);
+    /// Begins to move moving objects in the index to where they are by now, unless that began less than `every` ago.
+    pub(super) fn begin_extrapolation(&mut self, every: Duration, now: Instant) {
+        if self.reached.is_none() && now.since(self.extrapolated) >= every {
+            (self.reached, self.extrapolated) = (Some((0, now)), now);
         }
-        let part = self.states.part(self.reached, EXTRAPOLATED_MAX);
-        self.reached += part.len();
+        self.extrapolate(now);
+    }
+
+    /// Moves the next objects, if it is time.
+    pub(super) fn extrapolate(&mut self, now: Instant) {
+        let Some((reached, _)) = self.reached.filter(|(_, at)| *at <= now) else { return };
+        let part = self.states.part(reached, EXTRAPOLATED_MAX);
+        let end = reached + part.len();
+        self.reached = (end < self.states.len()).then_some((end, now + EXTRAPOLATED_APART));
         for (object, state) in part {
             if let Some(motion) = state.motion.filter(Motion::is_moving) {
                 self.grid.place(*object, motion.position_at(now));
             }
         }
+    }
+
+    /// Returns when [`Self::extrapolate`] has something to do.
+    pub(super) fn next_extrapolation(&self) -> Option<Instant> {
+        self.reached.map(|(_, at)| at)
     }
 
     /// Returns up to `count` objects after `last` in ascending order, and whether there are more.
@@ -208,6 +217,8 @@ impl Objects {
 const RANGE_HYSTERESIS: f64 = 0.1;
 /// The greatest number of objects that one call extrapolates, so that it takes less than a millisecond.
 const EXTRAPOLATED_MAX: usize = 4_096;
+/// The time between two such calls.
+const EXTRAPOLATED_APART: Duration = Duration::from_millis(1);
 
 fn check(
     object: ObjectIndex,

@@ -49,6 +49,26 @@ fn objects_leave_the_range_beyond_its_border() {
 }
 
 #[test]
+fn one_of_many_moving_objects_is_found_soon_after_it_comes_into_range() {
+    let mut list = ExchangeList::new(ExchangeSettings::default());
+    for object in 0..20_000 {
+        let velocity = [-30.0, 0.0, 0.0];
+        let x = if object == 19_000 { 160.0 } else { 50_000.0 };
+        let motion = Some(Motion { position: [x, 0.0, 0.0], velocity, at: START });
+        list.create(ObjectIndex(object), &ObjectFacts { motion, ..facts(x, &[1], START) }, START)
+            .unwrap();
+    }
+    list.join(ANN, Observer::at([0.0; 3], 100.0, START), START).unwrap();
+    // It crosses the border after 2 s, and nothing else asks for evaluations.
+    let found = std::iter::from_fn(|| {
+        let now = list.next_wake().filter(|wake| *wake < at(3_000))?;
+        Some((now, list.next_batch(now)))
+    });
+    let found = found.filter(|(_, batch)| batch.is_some()).map(|(now, _)| now).next().unwrap();
+    assert!((at(2_000)..at(2_250)).contains(&found), "{found:?}");
+}
+
+#[test]
 fn a_function_that_does_not_return_in_time_is_disabled() {
     let mut list = list();
     let batch = list.next_batch(START).unwrap();

@@ -78,8 +78,10 @@ impl Basis {
     }
 
     fn on(pair: &Pair<'_>, registry: &Registry, path: Vec<NodeId>) -> Self {
+        // Whether a neighbour receives multicast groups changes no admission.
         let hop = |(from, to): (&NodeId, &NodeId)| {
-            registry.record(*from).and_then(|record| record.neighbours.get(to)).cloned()
+            let hop = registry.record(*from).and_then(|record| record.neighbours.get(to));
+            hop.map(|hop| HopInfo { multicast: false, ..hop.clone() })
         };
         let spare = Self::second_path_of(pair, registry, &path);
         let both = core::iter::once(&path).chain(&spare);
@@ -170,7 +172,7 @@ pub(crate) struct Admission {
     /// Refusals beyond the limit of this node's record that are not sent yet.
     refusal_overflow: Vec<Refusal>,
     denials: Vec<Denial>,
-    silent: Vec<(PairKey, NodeId)>,
+    silent: Vec<Silence>,
     wake: Instant,
     rounds: u64,
     turns: Turns,
@@ -182,6 +184,16 @@ pub(crate) struct Admission {
     pub(super) followed: BTreeSet<PairKey>,
     /// The tied pairs that are not in force. Their refusals stay until they are.
     incomplete: BTreeSet<PairKey>,
+}
+
+/// A path of a pair that does not answer.
+#[derive(Debug)]
+pub(super) struct Silence {
+    pub(super) pair: PairKey,
+    /// True if it is that of the pair's spare.
+    pub(super) is_spare: bool,
+    /// The first silent node.
+    pub(super) node: NodeId,
 }
 
 /// A request that this node denied at once.

@@ -20,6 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest time that a path may take to answer.
 const LINGER: Duration = Duration::from_secs(4);
+/// The longest time for which a replaced stream continues, whatever its delay bound.
+const LINGER_MAX: Duration = Duration::from_secs(60);
 
 /// The lingering streams of this node.
 #[derive(Debug, Default)]
@@ -142,7 +144,7 @@ impl Lingering {
 /// Returns the longest time for which an output continues. Samples under a contract may need their delay bound.
 fn lasts(output: &OutputPlan, until: Option<Form>) -> Duration {
     let bound = output.within.filter(|_| until.is_some() && output.contract.is_some());
-    bound.map_or(LINGER, |bound| bound.max(LINGER))
+    bound.map_or(LINGER, |bound| bound.clamp(LINGER, LINGER_MAX))
 }
 
 /// Returns an output that ends with the first sample in the form `until`. It is under the contract of the stream to the same

@@ -113,6 +113,19 @@ fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<P
         .collect()
 }
 
+/// Accepts the samples of a pair with a spare from both paths: after a takeover they may arrive before its announcement.
+fn accept_by_spares(
+    admission: &Admission,
+    registry: &Registry,
+    installed: &mut BTreeMap<SourceKey, Installed>,
+) {
+    for pair in routes::booked(registry, admission.standby(registry), registry.me()) {
+        if let Some(stream) = installed.get_mut(&pair.source()) {
+            stream.from.extend(pair.place.before);
+        }
+    }
+}
+
 impl Control {
     /// Recomputes all streams and outputs the differences.
     pub(super) fn recompute(&mut self) {
@@ -148,6 +161,7 @@ impl Control {
         let live: BTreeMap<PairKey, &Pair<'_>> =
             shared.iter().map(|pair| (pair.key(), pair)).collect();
         let mut installed = routes::plan(live.values().copied());
+        accept_by_spares(&self.admission, registry, &mut installed);
         let carried = Carried { me, live: &live, waiting: &waiting };
         let before = &self.installed;
         let booked: BTreeSet<PairKey> = booked.iter().map(Pair::key).collect();

@@ -1,11 +1,11 @@
 //! Connects `Control` to the reservation protocol, for this node's pairs and for paths through this node.
 
 use super::Control;
-use super::admission::{Denial, blank};
+use super::admission::{Denial, Silence, blank};
 use super::booking::{Booking, Label, trunk};
 use super::message::Message;
 use super::pair::{Pair, Place};
-use super::refusal::RefusalReason;
+use super::refusal::{Refusal, RefusalReason};
 use super::shares::stays_apart;
 use super::spec::PublisherSpec;
 use super::split::Split;
@@ -150,8 +150,9 @@ impl Control {
                 self.begin_survey(survey);
             }
         }
-        for (pair, node) in self.admission.take_silent() {
+        for Silence { pair, is_spare, node } in self.admission.take_silent() {
             let refusal = blank(pair, node, &self.registry, RefusalReason::NoAnswer);
+            let refusal = Refusal { spare: is_spare, ..refusal };
             self.admission.tell_silence(pair, refusal);
             self.dirty = true;
         }

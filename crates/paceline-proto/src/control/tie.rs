@@ -136,6 +136,7 @@ fn opposite(
         spec.pattern.matches(with)
             && spec.wants_contract()
             && spec.idle.is_none()
+            && !spec.spare
             && !spec.local
             && free
     };

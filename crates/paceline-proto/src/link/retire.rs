@@ -10,7 +10,7 @@ use paceline_sched::{Duration, Instant, Scheduler};
 
 /// The maximum time for which the owner of a link lets a replaced stream send its queued samples.
 pub const RETIRE_MAX: Duration = Duration::from_millis(500);
-/// The least time for the same of a stream that keeps its contract meanwhile.
+/// The least time for which a replaced stream that keeps its contract sends its queue.
 const HAND_OVER_MIN: Duration = Duration::from_secs(4);
 
 impl Link {

@@ -6,8 +6,8 @@ use paceline_admit::reserve::{ReserveMessage, codec};
 use paceline_proto::control::{
     GrantedHop, HopInfo, PublisherSpec, Refusal, RefusalReason, SubscriptionSpec,
 };
-use paceline_proto::plan::Target;
-use paceline_proto::{Form, NodeId, PublisherId, SubscriptionId};
+use paceline_proto::plan::{SourceKey, Target};
+use paceline_proto::{Form, NodeId, PublisherId, SubscriptionId, Tag};
 use paceline_sched::Duration;
 
 /// Carries one camera with its headers, but not two.
@@ -79,6 +79,9 @@ impl Run {
         assert_eq!(self.granted(), Some((vec![id(0), id(first)], vec![id(0), id(spare)])));
         assert_eq!(self.sends_to(), Some(id(first)));
         assert!(self.net.outputs(spare, self.publisher, Form::FULL).is_empty());
+        // After a takeover, the first samples may arrive before its announcement.
+        let source = SourceKey { publisher: self.publisher, form: Form::FULL };
+        assert_eq!(self.net.seen[3].from[&source], [id(1), id(2)]);
         assert_eq!(self.net.held(), [1; 4]);
         assert!(reserved(&self.net).iter().all(|bytes| *bytes > 0), "{:?}", reserved(&self.net));
         self.net.assert_delivered();
@@ -185,6 +188,20 @@ fn a_failed_link_or_node_moves_the_samples_to_the_spare_without_a_request() {
         run.net.run(Duration::from_secs(1));
         run.assert_nothing();
     }
+}
+
+#[test]
+fn a_contract_with_a_spare_is_no_half_of_a_tie() {
+    let mut run = Run::new(diamond([THIN; 4]), spared("camera"));
+    run.assert_carried(1, 2);
+    // A stranger ties its subscription at the publisher's host to the camera.
+    let commands = run.net.publish(3, super::two_way::commands());
+    let with = Some(Tag::new("camera").unwrap());
+    run.net.subscribe(0, SubscriptionSpec { with, ..promised("cmd") });
+    run.net.run(Duration::from_secs(5));
+    assert_eq!(run.sends_to(), Some(id(1)), "the running contract goes on");
+    assert!(run.net.outputs(3, commands, Form::FULL).is_empty());
+    assert_eq!(run.net.seen[0].refused.len(), 1, "the stranger learns it");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use paceline_objects::run_queue::{JobTimes, RunOrder, RunQueue};
 use paceline_objects::semantic::EvaluationBatch;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The greatest number of batches that wait for a worker. Those beyond it exceed their time budget anyway.
-const BATCHES_MAX: usize = 256;
+/// The greatest number of batches that wait for a worker: one of each observer, of which there are at most as many.
+const BATCHES_MAX: usize = 10_000;
 
 /// A batch and the fields of its objects.
 type Job = (EvaluationBatch, FieldSnapshot);

@@ -38,7 +38,9 @@ impl Segment {
     /// Opens receivers that connect to the robot at these addresses.
     fn open_at(prefix: &str, range: Option<&str>, mbit: u64, robots: &[&str]) -> Option<Self> {
         let Some(hosts) = Hosts::segment(prefix, 1 + robots.len()) else {
-            println!("skipped: it needs root and the command ip");
+            let thread = std::thread::current();
+            let test = thread.name().unwrap_or("segment");
+            println!("skipped: {test} (needs root and the command ip)");
             return None;
         };
         let authority = Authority::new(prefix);

@@ -1,6 +1,7 @@
 //! chronyd as a server of a shifted time, and as a client of the same servers.
 
 use super::truth::{Truth, wall};
+use crate::bench::interrupt;
 use crate::bench::stats::float;
 use crate::netns::Namespace;
 use anyhow::{Context as _, Result, ensure};
@@ -152,6 +153,7 @@ impl<'a> Client<'a> {
     pub(super) fn read(&self, truth: Truth, end: Instant) -> Result<Vec<Tracking>> {
         let mut all = Vec::new();
         while Instant::now() < end {
+            interrupt::check()?;
             all.extend(self.tracking(truth)?);
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -177,9 +179,11 @@ impl<'a> Client<'a> {
         if fields.get(2) == Some(&"0") || after - before > 10_000_000 {
             return Ok(None);
         }
-        let truth = float(truth.ahead(before + (after - before) / 2));
+        // The daemon answered at some instant between both.
+        let [least, most] = [before, after].map(|wall| float(truth.ahead(wall)));
+        let ahead = ahead * 1e9;
         Ok(Some(Tracking {
-            error: nanos((ahead * 1e9 - truth).abs()),
+            error: nanos((least - ahead).max(ahead - most).max(0.0)),
             bound: nanos((delay / 2.0 + dispersion) * 1e9),
         }))
     }

@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What a relay does to packets.
@@ -12,7 +13,7 @@ use std::time::Duration;
 pub(super) struct Way {
     pub(super) there: Duration,
     pub(super) back: Duration,
-    /// Each n-th packet is lost; none if 0.
+    /// Each n-th packet of a client is lost in each direction; none if 0.
     pub(super) lost: u32,
 }
 
@@ -41,23 +42,21 @@ impl Drop for Relay {
 }
 
 fn forward(front: &UdpSocket, server: SocketAddr, way: Way, over: &Arc<AtomicBool>) {
-    let mut backs: BTreeMap<SocketAddr, UdpSocket> = BTreeMap::new();
-    let count = Arc::new(AtomicU32::new(0));
+    let mut backs: BTreeMap<SocketAddr, (UdpSocket, Losses)> = BTreeMap::new();
     let mut packet = [0; 1_500];
     while !over.load(Ordering::Relaxed) {
         let Ok((bytes, client)) = front.recv_from(&mut packet) else { continue };
-        if is_lost(&count, way) {
-            continue;
-        }
-        let back = match backs.get(&client) {
-            Some(back) => back,
-            None => match open(front, (client, server), way, (over, &count)) {
-                Ok(back) => backs.entry(client).or_insert(back),
+        let (back, losses) = match backs.entry(client) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => match open(front, (client, server), way, over) {
+                Ok(back) => new.insert((back, Losses::new(way.lost))),
                 Err(_) => continue,
             },
         };
-        std::thread::sleep(way.there);
-        let _ = back.send(packet.get(..bytes).unwrap_or_default());
+        if losses.passes() {
+            std::thread::sleep(way.there);
+            let _ = back.send(packet.get(..bytes).unwrap_or_default());
+        }
     }
 }
 
@@ -66,18 +65,17 @@ fn open(
     front: &UdpSocket,
     (client, server): (SocketAddr, SocketAddr),
     way: Way,
-    (over, count): (&Arc<AtomicBool>, &Arc<AtomicU32>),
+    over: &Arc<AtomicBool>,
 ) -> std::io::Result<UdpSocket> {
     let back = UdpSocket::bind("0.0.0.0:0")?;
     back.connect(server)?;
     back.set_read_timeout(Some(Duration::from_millis(50)))?;
-    let (front, answers) = (front.try_clone()?, back.try_clone()?);
-    let (over, count) = (Arc::clone(over), Arc::clone(count));
+    let (front, answers, over) = (front.try_clone()?, back.try_clone()?, Arc::clone(over));
     std::thread::spawn(move || {
-        let mut packet = [0; 1_500];
+        let (mut packet, mut losses) = ([0; 1_500], Losses::new(way.lost));
         while !over.load(Ordering::Relaxed) {
             let Ok(bytes) = answers.recv(&mut packet) else { continue };
-            if !is_lost(&count, way) {
+            if losses.passes() {
                 std::thread::sleep(way.back);
                 let _ = front.send_to(packet.get(..bytes).unwrap_or_default(), client);
             }
@@ -86,7 +84,20 @@ fn open(
     Ok(back)
 }
 
-fn is_lost(count: &AtomicU32, way: Way) -> bool {
-    let packet = count.fetch_add(1, Ordering::Relaxed) + 1;
-    way.lost > 0 && packet.is_multiple_of(way.lost)
+/// The losses of one client in one direction.
+struct Losses {
+    every: u32,
+    count: u32,
+}
+
+impl Losses {
+    const fn new(every: u32) -> Self {
+        Self { every, count: 0 }
+    }
+
+    /// Returns whether the next packet passes.
+    const fn passes(&mut self) -> bool {
+        self.count += 1;
+        self.every == 0 || !self.count.is_multiple_of(self.every)
+    }
 }

@@ -58,7 +58,7 @@ pub(super) fn table_2(
     scratch: &Scratch,
 ) -> Result<Option<Section>> {
     if !may_build() {
-        eprintln!("table 2 is skipped: its network namespaces need root; try sudo");
+        eprintln!("skipped: table 2: its network namespaces need root; try sudo");
         return Ok(None);
     }
     let Audience { hz, bytes, every } = STREAM;

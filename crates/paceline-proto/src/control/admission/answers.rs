@@ -1,6 +1,6 @@
 //! Handles the answers of paths: grants, refusals, and the time of the next attempt.
 
-use super::{Admission, Asked, Backoff, Basis, Standing, Survey};
+use super::{Admission, Asked, Backoff, Basis, Silence, Standing, Survey};
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
 use crate::ids::NodeId;
@@ -95,7 +95,7 @@ impl Admission {
             return survey;
         }
         let basis = self.give_up(key)?;
-        self.wait(now, key, node, basis);
+        self.wait(now, key, (node, false), basis);
         None
     }
 
@@ -143,7 +143,13 @@ impl Admission {
     }
 
     /// Schedules another attempt for a pair that was refused before or whose path does not answer.
-    pub(super) fn wait(&mut self, now: Instant, key: PairKey, node: NodeId, basis: Basis) {
+    pub(super) fn wait(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        (node, is_spare): (NodeId, bool),
+        basis: Basis,
+    ) {
         let long = self.hold_time(key);
         let before = self.end_backoff(key);
         let same = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
@@ -166,24 +172,23 @@ impl Admission {
         let (until, again) = (now + until, now + again.max(until));
         self.back_off(key, Backoff { refusal, until, again, tries, basis });
         if tries == SILENCES {
-            self.silent.push((key, node));
+            self.silent.push(Silence { pair: key, is_spare, node });
         }
         self.wake = self.wake.min(again);
     }
 
-    /// Takes the pairs whose paths do not answer, each with the first silent node.
-    pub(in crate::control) fn take_silent(&mut self) -> Vec<(PairKey, NodeId)> {
+    /// Takes the paths that do not answer.
+    pub(in crate::control) fn take_silent(&mut self) -> Vec<Silence> {
         core::mem::take(&mut self.silent)
     }
 
     /// Reports that the path of a pair does not answer; further attempts continue.
     pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
-        let in_force = self.is_in_force(key);
         if let Some(backoff) =
             self.backoffs.get_mut(&key).filter(|backoff| backoff.refusal.is_none())
         {
             let revision = backoff.basis.request.revision;
-            let refusal = Refusal { revision, spare: in_force, ..refusal };
+            let refusal = Refusal { revision, ..refusal };
             backoff.refusal = Some(refusal.clone());
             self.announce_refusal(refusal);
             self.refused += 1;
@@ -208,7 +213,7 @@ impl Admission {
         match self.surveyed_refusal(key, refusal, &known) {
             Some(refusal) => self.refuse(now, key, refusal, basis),
             // The obstacle was only a tentative reservation.
-            None => self.wait(now, key, known.node, basis),
+            None => self.wait(now, key, (known.node, false), basis),
         }
     }
 

@@ -103,6 +103,14 @@ impl Admission {
         self.paths(registry).into_values().filter_map(|paths| paths.carried)
     }
 
+    /// Returns the reservations that carry samples on this node once those of the same pairs are lost.
+    pub(in crate::control) fn standby(
+        &self,
+        registry: &Registry,
+    ) -> impl Iterator<Item = &Booking> {
+        self.paths(registry).into_values().filter_map(|paths| paths.other)
+    }
+
     /// Returns the reservation that carries a pair's samples on this node, if any.
     pub(in crate::control) fn carrying_of(
         &self,
@@ -272,7 +280,7 @@ impl Admission {
             asked.standing = Standing::Surveyed;
             self.spares.entry(key).or_default().asked = Some(asked);
         } else {
-            self.wait(now, key, node, asked.basis);
+            self.wait(now, key, (node, true), asked.basis);
         }
         survey
     }
@@ -297,7 +305,7 @@ impl Admission {
         match self.surveyed_refusal(key, refusal, known) {
             Some(refusal) => self.refuse_spare(now, key, refusal, basis),
             // The obstacle was only a tentative reservation.
-            None => self.wait(now, key, known.node, basis),
+            None => self.wait(now, key, (known.node, true), basis),
         }
         true
     }

@@ -251,6 +251,9 @@ impl Multicast {
         if is_due {
             state.send_probe(self.range);
         }
+        if state.ticks.is_multiple_of(PROBES_APART) {
+            state.invite_again();
+        }
         let ended = state.end_former();
         if state.look(now) || ended {
             drop(state);
@@ -455,6 +458,20 @@ impl State {
             }
         }
         group
+    }
+
+    /// Repeats the invitations of nodes that have not joined: one may have been in the maximum of groups, or its outbox full.
+    fn invite_again(&self) {
+        self.invitations().for_each(|(node, message)| self.send_message(node, &message));
+    }
+
+    /// Returns the invitations of the nodes that have not joined.
+    fn invitations(&self) -> impl Iterator<Item = (NodeId, Message)> {
+        let absent = |group: &'_ Group| {
+            let members = group.members.iter().filter(|(_, joined)| !**joined);
+            members.map(|(node, _)| (*node, group.join())).collect::<Vec<_>>()
+        };
+        self.groups.values().flat_map(absent)
     }
 
     /// Sends a datagram to a group; `None` if that is not possible.

@@ -53,6 +53,11 @@ fn the_former_group_serves_the_others_until_all_have_joined_the_next() {
     join(&mut state, &[1, 2, 3, 4]);
     let first = state.groups[&stream].id;
     want(&mut state, &[1, 2, 3]);
+    assert_eq!(
+        state.invitations().collect::<Vec<_>>(),
+        [1, 2, 3].map(|node| (NodeId(node), state.groups[&stream].join())),
+        "an invitation can be refused or lost"
+    );
     assert_eq!(joined(&state), [1, 2, 3], "the former group goes on without the member that left");
     assert!(!join(&mut state, &[1, 2]) && state.former[&stream].group.id == first);
     // Another one leaves meanwhile, and has the key of the next group.
