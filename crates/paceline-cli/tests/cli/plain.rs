@@ -450,7 +450,7 @@ pub(crate) fn python(test: &str) -> Option<String> {
         return Some(python);
     }
     println!(
-        "skipped: {test} (no eclipse-zenoh in {python}: pip install it, or name another Python in PACELINE_PYTHON)"
+        "skipped: {test} (no zenoh in {python}: install python/tools.txt, or name another Python in PACELINE_PYTHON)"
     );
     None
 }

@@ -51,7 +51,7 @@ pub(crate) fn python(test: &str, modules: &str) -> Option<String> {
         return Some(python);
     }
     println!(
-        "skipped: {test} (no mcap and mcap-protobuf-support in {python}: pip install them, or name another Python in PACELINE_PYTHON)"
+        "skipped: {test} (no {modules} in {python}: install python/tools.txt, or name another Python in PACELINE_PYTHON)"
     );
     None
 }
