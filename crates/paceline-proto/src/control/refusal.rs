@@ -151,9 +151,9 @@ pub enum RefusalReason {
         /// [`HOPS_MAX`](super::HOPS_MAX) hops; false if no reachable node has it.
         apart: bool,
     },
-    /// There is no second path for a spare. The refusal's `node` and `link` are the first hop that every path has in common.
+    /// There is no second path for a spare. The refusal's `node` and `link` are the first link that every path crosses.
     NoSecondPath {
-        /// True if there is such a hop; false if each hop of the first path can be avoided, but not all of them.
+        /// True if there is such a link; false if each link of the first path can be avoided, but not all of them.
         shared: bool,
     },
 }

@@ -264,6 +264,41 @@ fn a_path_without_a_second_one_is_refused_with_the_hop_that_all_share() {
 }
 
 #[test]
+fn paths_over_one_link_of_a_node_are_no_two_paths() {
+    // The robot or the operator reaches both relays over one radio.
+    for end in [0, 3] {
+        let mut net = Net::new(4);
+        for relay in [1, 2] {
+            let name = |node: usize| match node == end {
+                true => "radio".to_owned(),
+                false => format!("eth{node}"),
+            };
+            let hop = |name: &str| link(name, Some(2 * THIN));
+            net.join_over(0, relay, hop(&name(0)), hop("near"));
+            net.join_over(relay, 3, hop("far"), hop(&name(3)));
+        }
+        // The other end has a link of its own to each relay.
+        let other = 3 - end;
+        net.join_over(other, 2, link("second", Some(2 * THIN)), link("side", Some(2 * THIN)));
+        net.settle();
+        let mut run = Run::new(net, spared("camera"));
+        run.assert_nothing();
+        let refusal = run.refusal();
+        assert_eq!(refusal.reason, RefusalReason::NoSecondPath { shared: true });
+        assert_eq!((&refusal.link[..], refusal.node), ("radio", id(end)));
+        // A second radio gives it a second path.
+        let (second, far) = (link("radio2", Some(2 * THIN)), link("other", Some(2 * THIN)));
+        run.net.part(end, 2);
+        run.net.join_over(end, 2, second, far);
+        run.net.run(Duration::from_secs(3));
+        let (first, spare) = run.granted().expect("both paths");
+        assert_eq!(first.len() + spare.len(), 4);
+        assert_ne!(first[1], spare[1]);
+        run.net.assert_delivered();
+    }
+}
+
+#[test]
 fn a_change_adds_and_removes_a_spare_while_the_stream_continues() {
     let mut run = Run::new(diamond([THIN, THIN, NARROW, THIN]), promised("camera"));
     let (publisher, subscription) = (run.publisher, run.subscription);

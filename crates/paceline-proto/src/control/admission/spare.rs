@@ -5,7 +5,7 @@ use crate::control::booking::request;
 use crate::control::pair::{Detour, Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::{Mark, PairKey, Registry};
-use crate::control::spare::{is_whole, second_path, shared_hop};
+use crate::control::spare::{is_whole, second_path, shared_link};
 use crate::control::spec::PublisherSpec;
 use crate::control::split::Split;
 use crate::ids::NodeId;
@@ -32,11 +32,10 @@ pub(in crate::control) fn no_second_path(
     key: PairKey,
     path: &[NodeId],
 ) -> Refusal {
-    let shared = shared_hop(registry, path);
+    let shared = shared_link(registry, path);
     let reason = RefusalReason::NoSecondPath { shared: shared.is_some() };
-    let node = shared.map_or(key.1.node, |(node, _)| node);
-    let hop = shared.and_then(|(a, b)| registry.record(a)?.neighbours.get(&b));
-    let link = hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
+    let (node, link) = shared.unwrap_or((key.1.node, ""));
+    let link = link.to_owned();
     Refusal { link, spare: true, ..blank(key, node, registry, reason) }
 }
 
