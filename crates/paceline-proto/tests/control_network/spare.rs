@@ -9,6 +9,7 @@ use paceline_proto::control::{
 use paceline_proto::plan::Target;
 use paceline_proto::{Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::Duration;
+use std::collections::VecDeque;
 
 /// Carries one camera with its headers, but not two.
 const THIN: u64 = 400_000;
@@ -295,6 +296,38 @@ fn paths_over_one_link_of_a_node_are_no_two_paths() {
         assert_eq!(first.len() + spare.len(), 4);
         assert_ne!(first[1], spare[1]);
         run.net.assert_delivered();
+    }
+}
+
+#[test]
+fn a_second_path_that_comes_and_goes_leaves_nothing_reserved() {
+    // The hop goes down again after each number of messages: before the answer of the first path, or of the spare.
+    for messages in 0.. {
+        let mut net = diamond([THIN; 4]);
+        net.part(2, 3);
+        net.settle();
+        let mut run = Run::new(net, spared("camera"));
+        assert_eq!(run.refusal().reason, RefusalReason::NoSecondPath { shared: true });
+        join(&mut run.net, 2, 3, THIN);
+        for _ in 0..messages {
+            let ready = run.net.queues.iter().find(|(_, queue)| !queue.is_empty());
+            let Some((&(from, to), _)) = ready else { break };
+            run.net.deliver(from, to);
+        }
+        let is_done = run.net.queues.values().all(VecDeque::is_empty);
+        if is_done {
+            run.net.run(Duration::from_secs(3));
+            run.assert_carried(1, 2);
+            assert!(messages > 20, "requests were in transit");
+            return;
+        }
+        run.net.part(2, 3);
+        run.net.run(Duration::from_secs(3));
+        // Both paths may have been granted before the loss of the second one.
+        match run.granted() {
+            Some((_, spare)) => assert_eq!((spare, run.sends_to()), (vec![], Some(id(1)))),
+            None => run.assert_nothing(),
+        }
     }
 }
 

@@ -184,16 +184,30 @@ impl Admission {
         let path: Vec<NodeId> = asked.request.path.iter().map(|node| NodeId(node.0)).collect();
         let other = || Basis::on(pair, round.registry, path.clone());
         let basis = if basis.path == path { basis.clone() } else { other() };
-        let Some(second) = &basis.spare else {
-            self.release_spare(now, key);
-            if !self.knows(key, &basis, is_no_path) {
-                let refusal = no_second_path(round.registry, key, &path);
-                self.refuse_spare(now, key, refusal, basis);
-            }
-            return;
-        };
-        let Some(second) = pair.on(round.registry, second) else { return };
+        match basis.spare {
+            Some(_) => self.request_spare(now, round, pair, basis),
+            None => self.go_without_path(now, round.registry, key, basis),
+        }
+    }
+
+    /// Releases the spare of a pair whose first path has no second one any more, and the pair unless it is in force.
+    fn go_without_path(&mut self, now: Instant, registry: &Registry, key: PairKey, basis: Basis) {
+        self.release_spare(now, key);
+        if !self.is_in_force(key) {
+            // Both or neither, also if the refusal is known from an earlier attempt.
+            self.forget(now, key);
+        }
+        if !self.knows(key, &basis, is_no_path) {
+            let refusal = no_second_path(registry, key, &basis.path);
+            self.refuse_spare(now, key, refusal, basis);
+        }
+    }
+
+    /// Requests the spare of a pair on the second path of `basis`, or a change of it, unless it has been requested.
+    fn request_spare(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
+        let key = pair.key();
         let path = basis.spare.as_deref().unwrap_or_default();
+        let Some(second) = pair.on(round.registry, path) else { return };
         let link = self.link_on(round, &second, path);
         let Some(wanted) = request(&second, path, second.split(), link) else { return };
         let before = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
@@ -325,7 +339,10 @@ impl Admission {
         if !asks || runs {
             return false;
         }
-        if !self.knows(key, basis, is_no_path) {
+        if self.knows(key, basis, is_no_path) {
+            // The second path may have been there for a moment, and the first one may be requested since.
+            self.forget(now, key);
+        } else {
             let refusal = no_second_path(round.registry, key, &basis.path);
             self.refuse(now, key, refusal, basis.clone());
         }
