@@ -156,6 +156,9 @@ pub enum RefusalReason {
         /// True if there is such a link; false if each link of the first path can be avoided, but not all of them.
         shared: bool,
     },
+    /// The publisher's node, which refuses, cannot announce another contract with a spare: its marks for contracts with a
+    /// spare, idle ones and opposite ones are all in use.
+    TooManySpares,
 }
 
 /// The index of a subscription or publisher that stands for all of them in a refusal.
@@ -180,7 +183,8 @@ impl Refusal {
             | RefusalReason::HostBuffer { .. }
             | RefusalReason::NoAnswer
             | RefusalReason::Opposite { .. }
-            | RefusalReason::NoSecondPath { .. } => true,
+            | RefusalReason::NoSecondPath { .. }
+            | RefusalReason::TooManySpares => true,
             RefusalReason::SizeAboveSource { .. }
             | RefusalReason::Unscalable { .. }
             | RefusalReason::Rights { .. }
@@ -343,6 +347,12 @@ impl fmt::Display for Refusal {
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
             RefusalReason::NoProxy { apart } => self.fmt_proxy(f, apart),
             RefusalReason::NoSecondPath { shared } => self.fmt_no_second_path(f, shared),
+            RefusalReason::TooManySpares => write!(
+                f,
+                "'{}' cannot announce more contracts with a spare, idle or opposite ones: end one of them, or \
+                 request the contract without a spare",
+                self.node_name
+            ),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"

@@ -81,3 +81,130 @@ pub(super) fn shared_link<'r>(
     };
     own.flat_map(|hop| link_ends(registry, hop)).find(is_shared)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
+    use crate::control::{Refusal, RefusalReason};
+    use crate::{Encoding, Kind, NodeId, Pattern, SubscriptionId, Tag};
+    use paceline_sched::{Capacity, Duration, Instant};
+
+    const IDS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+
+    /// A publisher on the first node and subscriptions on the second one, joined directly and over the third one. The
+    /// first node can announce one mark.
+    struct Triangle {
+        now: Instant,
+        nodes: [Control; 3],
+        refused: Vec<Refusal>,
+        taken_back: Vec<Refusal>,
+    }
+
+    impl Triangle {
+        fn new() -> Self {
+            let nodes = IDS.map(|id| Control::new(id, "node"));
+            let now = Instant::from_millis(1_000);
+            let mut net = Self { now, nodes, refused: Vec::new(), taken_back: Vec::new() };
+            net.nodes[0].admission.marks_max = 1;
+            let capacity = Capacity::from_bits_per_s(100_000_000).ok();
+            for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
+                let hop = HopInfo::new(format!("to{to}"), capacity);
+                net.nodes[from].handle_hop_up(now, IDS[to], hop);
+            }
+            net.nodes[0].publish(
+                now,
+                PublisherSpec {
+                    kind: Kind::Picture,
+                    encoding: Encoding::Jpeg,
+                    period: Some(Duration::from_millis(40)),
+                    bytes_max: Some(10_900),
+                    ..PublisherSpec::new(Tag::new("camera").unwrap())
+                },
+            );
+            net.run();
+            net
+        }
+
+        /// Exchanges messages for four seconds.
+        fn run(&mut self) {
+            for _ in 0..400 {
+                self.now += Duration::from_millis(10);
+                for (from, sender) in IDS.into_iter().enumerate() {
+                    self.nodes[from].handle_timeout(self.now);
+                    while let Some(output) = self.nodes[from].poll_output() {
+                        if let ControlOutput::Send { hop, message } = output {
+                            let to = IDS.iter().position(|id| *id == hop).unwrap();
+                            self.nodes[to].handle_message(self.now, sender, message).unwrap();
+                        } else if from == 1 {
+                            self.note(output);
+                        }
+                    }
+                }
+            }
+        }
+
+        fn note(&mut self, output: ControlOutput) {
+            if let ControlOutput::ChangeRefused { refusals, .. } = &output {
+                self.taken_back.extend(refusals.iter().cloned());
+            }
+            if let ControlOutput::Refused { refusal, .. } = output {
+                self.refused.push(refusal);
+            }
+        }
+
+        fn subscribe(&mut self, spare: bool) -> SubscriptionId {
+            let id = self.nodes[1].subscribe(self.now, request(spare));
+            self.run();
+            id
+        }
+
+        /// Returns the number of paths of the granted contract of a subscription.
+        fn paths(&self, of: SubscriptionId) -> usize {
+            let grant = self.nodes[1].granted.iter().find(|(key, _)| key.0 == of);
+            grant.map_or(0, |(_, grant)| 1 + usize::from(!grant.spare.is_empty()))
+        }
+
+        /// Returns the number of reservations of a subscription on the publisher's node.
+        fn reserved(&self, of: SubscriptionId) -> usize {
+            self.nodes[0].admission.bookings().filter(|booking| booking.pair.0 == of).count()
+        }
+    }
+
+    fn request(spare: bool) -> SubscriptionSpec {
+        let within = Some(Duration::from_millis(200));
+        SubscriptionSpec {
+            within,
+            spare,
+            ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
+        }
+    }
+
+    #[test]
+    fn a_request_for_a_spare_without_a_mark_is_refused_until_one_is_free() {
+        let mut net = Triangle::new();
+        let first = net.subscribe(true);
+        assert_eq!((net.paths(first), net.reserved(first)), (2, 2));
+        let second = net.subscribe(true);
+        assert_eq!((net.paths(second), net.reserved(second)), (0, 0));
+        let reasons: Vec<RefusalReason> = net.refused.iter().map(|it| it.reason).collect();
+        assert_eq!(reasons, [RefusalReason::TooManySpares]);
+        assert_eq!((net.paths(first), net.reserved(first)), (2, 2));
+        net.nodes[1].unsubscribe(net.now, first);
+        net.run();
+        assert_eq!((net.paths(second), net.reserved(second)), (2, 2));
+    }
+
+    #[test]
+    fn a_change_that_adds_a_spare_without_a_mark_keeps_the_running_contract() {
+        let mut net = Triangle::new();
+        let first = net.subscribe(true);
+        let second = net.subscribe(false);
+        assert_eq!((net.paths(first), net.paths(second)), (2, 1));
+        net.nodes[1].update_subscription(net.now, second, request(true));
+        net.run();
+        let reasons: Vec<RefusalReason> = net.taken_back.iter().map(|it| it.reason).collect();
+        assert_eq!(reasons, [RefusalReason::TooManySpares]);
+        assert_eq!((net.paths(second), net.reserved(second)), (1, 1));
+        assert!(net.refused.is_empty());
+    }
+}

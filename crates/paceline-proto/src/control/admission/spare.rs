@@ -4,7 +4,7 @@ use super::{Admission, Asked, Basis, Booking, Denial, Round, Standing, Survey, b
 use crate::control::booking::request;
 use crate::control::pair::{Detour, Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
-use crate::control::registry::{Mark, PairKey, Registry};
+use crate::control::registry::{Mark, PairKey, Record, Registry};
 use crate::control::spare::{is_whole, second_path, shared_link};
 use crate::control::spec::PublisherSpec;
 use crate::control::split::Split;
@@ -344,6 +344,39 @@ impl Admission {
             self.forget(now, key);
         } else {
             let refusal = no_second_path(round.registry, key, &basis.path);
+            self.refuse(now, key, refusal, basis.clone());
+        }
+        true
+    }
+
+    /// Returns the number of marks that this node may announce in addition to those that its requests for spares will need.
+    pub(in crate::control) fn free_marks(&self, mine: &Record) -> usize {
+        let awaits = |(key, asked): &(&PairKey, &Asked)| {
+            asked.basis.request.wants_spare() && !mine.marks.contains_key(*key)
+        };
+        let awaited = self.asks.iter().filter(awaits).count();
+        self.marks_max.saturating_sub(mine.marks.len() + awaited)
+    }
+
+    /// Refuses a request for a spare if no mark is left for it: the other nodes would not learn which path carries the
+    /// samples. Returns false if there is one.
+    pub(super) fn refuses_without_mark(
+        &mut self,
+        now: Instant,
+        round: &Round<'_>,
+        key: PairKey,
+        basis: &Basis,
+    ) -> bool {
+        let has_one = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
+        let mine = round.registry.record(round.me).filter(|mine| !mine.marks.contains_key(&key));
+        if has_one
+            || !basis.request.wants_spare()
+            || mine.is_none_or(|mine| self.free_marks(mine) > 0)
+        {
+            return false;
+        }
+        if !self.waits(now, key, basis, round.news) {
+            let refusal = blank(key, round.me, round.registry, RefusalReason::TooManySpares);
             self.refuse(now, key, refusal, basis.clone());
         }
         true
