@@ -245,6 +245,15 @@ impl Refusal {
         f.write_str("; add a link for a second path, or request the contract without a spare")
     }
 
+    fn fmt_too_many_spares(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' cannot announce more contracts with a spare, idle or opposite ones: end one of them, or request \
+             the contract without a spare",
+            self.node_name
+        )
+    }
+
     fn fmt_buffer(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
         write!(
             f,
@@ -347,12 +356,7 @@ impl fmt::Display for Refusal {
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
             RefusalReason::NoProxy { apart } => self.fmt_proxy(f, apart),
             RefusalReason::NoSecondPath { shared } => self.fmt_no_second_path(f, shared),
-            RefusalReason::TooManySpares => write!(
-                f,
-                "'{}' cannot announce more contracts with a spare, idle or opposite ones: end one of them, or \
-                 request the contract without a spare",
-                self.node_name
-            ),
+            RefusalReason::TooManySpares => self.fmt_too_many_spares(f),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"
