@@ -26,6 +26,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Opposite { .. } => "opposite",
         RefusalReason::NoProxy { .. } => "no_proxy",
         RefusalReason::NoSecondPath { .. } => "no_second_path",
+        RefusalReason::TooManySpares => "too_many_spares",
         _ => "other",
     }
 }
@@ -69,7 +70,8 @@ impl Refusal {
     }
 
     /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`, `host_buffer`,
-    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `opposite`, `no_second_path` or `other`.
+    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `opposite`, `no_second_path`,
+    /// `too_many_spares` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
         word(self.0.reason)

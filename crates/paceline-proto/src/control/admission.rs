@@ -23,7 +23,7 @@ use super::graph::Tree;
 use super::links::{DELIVERY, Links};
 use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
-use super::registry::{Change, PairKey, Registry};
+use super::registry::{Change, MARKS_MAX, PairKey, Registry};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::tie::Ties;
 use crate::form::{Form, Proxy, ScaledForm};
@@ -182,6 +182,8 @@ pub(crate) struct Admission {
     pub(super) awake: BTreeSet<PairKey>,
     /// The following pairs that were requested since their lead was reserved.
     pub(super) followed: BTreeSet<PairKey>,
+    /// The most marks of this node's record.
+    pub(super) marks_max: usize,
     /// The tied pairs that are not in force. Their refusals stay until they are.
     incomplete: BTreeSet<PairKey>,
 }
@@ -259,6 +261,7 @@ impl Admission {
             scaling: BTreeMap::new(),
             awake: BTreeSet::new(),
             followed: BTreeSet::new(),
+            marks_max: MARKS_MAX,
             incomplete: BTreeSet::new(),
         }
     }
@@ -332,7 +335,9 @@ impl Admission {
                     let refusal = Refusal { link: proxy_name(pair), ..blank };
                     self.refuse(now, pair.key(), refusal, basis);
                 }
-            } else if !self.refuses_without_path(now, round, pair.key(), &basis) {
+            } else if !self.refuses_without_path(now, round, pair.key(), &basis)
+                && !self.refuses_without_mark(now, round, pair.key(), &basis)
+            {
                 self.take_step(now, round, pair, basis);
             }
         }

@@ -6,7 +6,7 @@
 //! best effort.
 
 use super::Control;
-use super::registry::{Change, MARKS_MAX, Mark, PairKey};
+use super::registry::{Change, Mark, PairKey};
 use crate::ids::PublisherId;
 use paceline_admit::reserve::{Key, Reason};
 use paceline_sched::Instant;
@@ -34,8 +34,8 @@ impl Control {
     pub(super) fn idled(&mut self, key: Key) {
         self.dirty = true;
         let Some(pair) = self.admission.pair_of(key) else { return };
-        let marks = self.registry.record(self.me).map_or(0, |record| record.marks.len());
-        match self.admission.granted_revision(pair).filter(|_| marks < MARKS_MAX) {
+        let free = self.registry.record(self.me).map_or(0, |it| self.admission.free_marks(it));
+        match self.admission.granted_revision(pair).filter(|_| free > 0) {
             Some(revision) => {
                 self.admission.forget(self.now, pair);
                 self.announce(Change::Mark(pair, revision, Mark::Idle), None);

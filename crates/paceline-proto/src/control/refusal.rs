@@ -151,11 +151,14 @@ pub enum RefusalReason {
         /// [`HOPS_MAX`](super::HOPS_MAX) hops; false if no reachable node has it.
         apart: bool,
     },
-    /// There is no second path for a spare. The refusal's `node` and `link` are the first hop that every path has in common.
+    /// There is no second path for a spare. The refusal's `node` and `link` are the first link that every path crosses.
     NoSecondPath {
-        /// True if there is such a hop; false if each hop of the first path can be avoided, but not all of them.
+        /// True if there is such a link; false if each link of the first path can be avoided, but not all of them.
         shared: bool,
     },
+    /// The publisher's node, which refuses, cannot announce another contract with a spare: its marks for contracts with a
+    /// spare, idle ones and opposite ones are all in use.
+    TooManySpares,
 }
 
 /// The index of a subscription or publisher that stands for all of them in a refusal.
@@ -180,7 +183,8 @@ impl Refusal {
             | RefusalReason::HostBuffer { .. }
             | RefusalReason::NoAnswer
             | RefusalReason::Opposite { .. }
-            | RefusalReason::NoSecondPath { .. } => true,
+            | RefusalReason::NoSecondPath { .. }
+            | RefusalReason::TooManySpares => true,
             RefusalReason::SizeAboveSource { .. }
             | RefusalReason::Unscalable { .. }
             | RefusalReason::Rights { .. }
@@ -239,6 +243,15 @@ impl Refusal {
             f.write_str("no path avoids all links of the first one")?;
         }
         f.write_str("; add a link for a second path, or request the contract without a spare")
+    }
+
+    fn fmt_too_many_spares(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' cannot announce more contracts with a spare, idle or opposite ones: end one of them, or request \
+             the contract without a spare",
+            self.node_name
+        )
     }
 
     fn fmt_buffer(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
@@ -343,6 +356,7 @@ impl fmt::Display for Refusal {
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
             RefusalReason::NoProxy { apart } => self.fmt_proxy(f, apart),
             RefusalReason::NoSecondPath { shared } => self.fmt_no_second_path(f, shared),
+            RefusalReason::TooManySpares => self.fmt_too_many_spares(f),
             RefusalReason::Unencrypted => write!(
                 f,
                 "{on} is not encrypted: give it a quic/ or tls/ endpoint, or ask without the requirement"

@@ -33,7 +33,11 @@ impl Control {
         if current != Some(refusal.revision) || self.hear_refused_change(&refusal) {
             return;
         }
-        if asks && !self.granted.contains_key(&(subscription, publisher)) {
+        let granted = self.granted.contains_key(&(subscription, publisher));
+        if asks && granted && refusal.spare {
+            // The contract continues without its spare.
+            self.outputs.push_back(ControlOutput::NoSpare { refusal });
+        } else if asks && !granted {
             self.outputs.push_back(ControlOutput::Refused { subscription, publisher, refusal });
         }
     }
@@ -58,7 +62,7 @@ mod tests {
     use crate::control::registry::REFUSALS_MAX;
     use crate::control::{HopInfo, PublisherSpec, SubscriptionSpec};
     use crate::{Encoding, Kind, Pattern, Tag};
-    use paceline_sched::{Capacity, Duration, Instant, Late};
+    use paceline_sched::{Capacity, Duration, Instant};
 
     const IDS: [NodeId; 2] = [NodeId(1), NodeId(2)];
 
@@ -81,50 +85,66 @@ mod tests {
         others
     }
 
+    /// Returns two nodes, joined by a link.
+    fn joined(now: &mut Instant, bits_per_s: u64) -> [Control; 2] {
+        let mut nodes = IDS.map(|id| Control::new(id, "node"));
+        let capacity = Capacity::from_bits_per_s(bits_per_s).ok();
+        for (from, to) in [(0, 1), (1, 0)] {
+            let hop = HopInfo::new("link".to_owned(), capacity);
+            nodes[from].handle_hop_up(*now, IDS[to], hop);
+        }
+        talk(&mut nodes, now);
+        nodes
+    }
+
+    /// Returns a camera that needs 2.4 Mbit/s.
+    fn camera() -> PublisherSpec {
+        PublisherSpec {
+            kind: Kind::Picture,
+            encoding: Encoding::Jpeg,
+            period: Some(Duration::from_millis(40)),
+            bytes_max: Some(10_900),
+            ..PublisherSpec::new(Tag::new("camera").unwrap())
+        }
+    }
+
+    fn request() -> SubscriptionSpec {
+        SubscriptionSpec {
+            within: Some(Duration::from_millis(200)),
+            ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
+        }
+    }
+
     /// A publisher on the first node and a subscription on the second, over a link that cannot carry the
     /// stream. The first node already has `others` refusals.
     fn refused(others: usize) -> (Vec<ControlOutput>, usize) {
         let mut now = Instant::from_millis(1_000);
-        let mut nodes = IDS.map(|id| Control::new(id, "node"));
+        let mut nodes = joined(&mut now, 100_000);
         nodes[0].admission.refused = others;
-        let capacity = Capacity::from_bits_per_s(100_000).ok();
-        for (from, to) in [(0, 1), (1, 0)] {
-            let hop = HopInfo::new("thin".to_owned(), capacity);
-            nodes[from].handle_hop_up(now, IDS[to], hop);
-        }
-        talk(&mut nodes, &mut now);
-        nodes[0].publish(
-            now,
-            PublisherSpec {
-                tag: Tag::new("camera").unwrap(),
-                kind: Kind::Picture,
-                encoding: Encoding::Jpeg,
-                period: Some(Duration::from_millis(40)),
-                late: Late::Drop,
-                loss: None,
-                size: None,
-                bytes_max: Some(10_900),
-                envelope: None,
-                waits: false,
-                latch: false,
-                unscalable: None,
-                key_interval: None,
-                scaled: Vec::new(),
-                within: None,
-            },
-        );
-        nodes[1].subscribe(
-            now,
-            SubscriptionSpec {
-                within: Some(Duration::from_millis(200)),
-                ..SubscriptionSpec::all_of(Pattern::new("camera").unwrap())
-            },
-        );
+        nodes[0].publish(now, camera());
+        nodes[1].subscribe(now, request());
         let others = talk(&mut nodes, &mut now);
         let refused =
             others.into_iter().filter(|output| matches!(output, ControlOutput::Refused { .. }));
         let listed = nodes[1].nodes().map(|node| node.refusals.len()).sum();
         (refused.collect(), listed)
+    }
+
+    #[test]
+    fn a_running_contract_without_its_spare_is_reported_even_on_overflow() {
+        let mut now = Instant::from_millis(1_000);
+        let mut nodes = joined(&mut now, 10_000_000);
+        nodes[0].publish(now, camera());
+        let subscription = nodes[1].subscribe(now, request());
+        talk(&mut nodes, &mut now);
+        nodes[0].admission.refused = REFUSALS_MAX;
+        let spared = SubscriptionSpec { spare: true, ..request() };
+        nodes[1].update_subscription(now, subscription, spared);
+        let others = talk(&mut nodes, &mut now);
+        let of_spare = |output: &&ControlOutput| matches!(output, ControlOutput::NoSpare { .. });
+        assert_eq!(others.iter().filter(of_spare).count(), 1, "{others:?}");
+        assert_eq!(nodes[1].nodes().map(|node| node.refusals.len()).sum::<usize>(), 0);
+        assert_eq!(nodes[1].granted.len(), 1, "the contract continues");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use paceline_proto::control::{
 use paceline_proto::plan::{SourceKey, Target};
 use paceline_proto::{Form, NodeId, PublisherId, SubscriptionId, Tag};
 use paceline_sched::Duration;
+use std::collections::VecDeque;
 
 /// Carries one camera with its headers, but not two.
 const THIN: u64 = 400_000;
@@ -278,6 +279,73 @@ fn a_path_without_a_second_one_is_refused_with_the_hop_that_all_share() {
     join(&mut run.net, 0, 2, THIN);
     run.net.run(Duration::from_secs(2));
     run.assert_carried(1, 2);
+}
+
+#[test]
+fn paths_over_one_link_of_a_node_are_no_two_paths() {
+    // The robot or the operator reaches both relays over one radio.
+    for end in [0, 3] {
+        let mut net = Net::new(4);
+        for relay in [1, 2] {
+            let name = |node: usize| match node == end {
+                true => "radio".to_owned(),
+                false => format!("eth{node}"),
+            };
+            let hop = |name: &str| link(name, Some(2 * THIN));
+            net.join_over(0, relay, hop(&name(0)), hop("near"));
+            net.join_over(relay, 3, hop("far"), hop(&name(3)));
+        }
+        // The other end has a link of its own to each relay.
+        let other = 3 - end;
+        net.join_over(other, 2, link("second", Some(2 * THIN)), link("side", Some(2 * THIN)));
+        net.settle();
+        let mut run = Run::new(net, spared("camera"));
+        run.assert_nothing();
+        let refusal = run.refusal();
+        assert_eq!(refusal.reason, RefusalReason::NoSecondPath { shared: true });
+        assert_eq!((&refusal.link[..], refusal.node), ("radio", id(end)));
+        // A second radio gives it a second path.
+        let (second, far) = (link("radio2", Some(2 * THIN)), link("other", Some(2 * THIN)));
+        run.net.part(end, 2);
+        run.net.join_over(end, 2, second, far);
+        run.net.run(Duration::from_secs(3));
+        let (first, spare) = run.granted().expect("both paths");
+        assert_eq!(first.len() + spare.len(), 4);
+        assert_ne!(first[1], spare[1]);
+        run.net.assert_delivered();
+    }
+}
+
+#[test]
+fn a_second_path_that_comes_and_goes_leaves_nothing_reserved() {
+    // The hop goes down again after each number of messages: before the answer of the first path, or of the spare.
+    for messages in 0.. {
+        let mut net = diamond([THIN; 4]);
+        net.part(2, 3);
+        net.settle();
+        let mut run = Run::new(net, spared("camera"));
+        assert_eq!(run.refusal().reason, RefusalReason::NoSecondPath { shared: true });
+        join(&mut run.net, 2, 3, THIN);
+        for _ in 0..messages {
+            let ready = run.net.queues.iter().find(|(_, queue)| !queue.is_empty());
+            let Some((&(from, to), _)) = ready else { break };
+            run.net.deliver(from, to);
+        }
+        let is_done = run.net.queues.values().all(VecDeque::is_empty);
+        if is_done {
+            run.net.run(Duration::from_secs(3));
+            run.assert_carried(1, 2);
+            assert!(messages > 20, "requests were in transit");
+            return;
+        }
+        run.net.part(2, 3);
+        run.net.run(Duration::from_secs(3));
+        // Both paths may have been granted before the loss of the second one.
+        match run.granted() {
+            Some((_, spare)) => assert_eq!((spare, run.sends_to()), (vec![], Some(id(1)))),
+            None => run.assert_nothing(),
+        }
+    }
 }
 
 #[test]

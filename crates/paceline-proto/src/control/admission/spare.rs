@@ -4,8 +4,8 @@ use super::{Admission, Asked, Basis, Booking, Denial, Round, Standing, Survey, b
 use crate::control::booking::request;
 use crate::control::pair::{Detour, Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
-use crate::control::registry::{Mark, PairKey, Registry};
-use crate::control::spare::{is_whole, second_path, shared_hop};
+use crate::control::registry::{Mark, PairKey, Record, Registry};
+use crate::control::spare::{is_whole, second_path, shared_link};
 use crate::control::spec::PublisherSpec;
 use crate::control::split::Split;
 use crate::ids::NodeId;
@@ -32,11 +32,10 @@ pub(in crate::control) fn no_second_path(
     key: PairKey,
     path: &[NodeId],
 ) -> Refusal {
-    let shared = shared_hop(registry, path);
+    let shared = shared_link(registry, path);
     let reason = RefusalReason::NoSecondPath { shared: shared.is_some() };
-    let node = shared.map_or(key.1.node, |(node, _)| node);
-    let hop = shared.and_then(|(a, b)| registry.record(a)?.neighbours.get(&b));
-    let link = hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
+    let (node, link) = shared.unwrap_or((key.1.node, ""));
+    let link = link.to_owned();
     Refusal { link, spare: true, ..blank(key, node, registry, reason) }
 }
 
@@ -193,16 +192,30 @@ impl Admission {
         let path: Vec<NodeId> = asked.request.path.iter().map(|node| NodeId(node.0)).collect();
         let other = || Basis::on(pair, round.registry, path.clone());
         let basis = if basis.path == path { basis.clone() } else { other() };
-        let Some(second) = &basis.spare else {
-            self.release_spare(now, key);
-            if !self.knows(key, &basis, is_no_path) {
-                let refusal = no_second_path(round.registry, key, &path);
-                self.refuse_spare(now, key, refusal, basis);
-            }
-            return;
-        };
-        let Some(second) = pair.on(round.registry, second) else { return };
+        match basis.spare {
+            Some(_) => self.request_spare(now, round, pair, basis),
+            None => self.go_without_path(now, round.registry, key, basis),
+        }
+    }
+
+    /// Releases the spare of a pair whose first path has no second one any more, and the pair unless it is in force.
+    fn go_without_path(&mut self, now: Instant, registry: &Registry, key: PairKey, basis: Basis) {
+        self.release_spare(now, key);
+        if !self.is_in_force(key) {
+            // Both or neither, also if the refusal is known from an earlier attempt.
+            self.forget(now, key);
+        }
+        if !self.knows(key, &basis, is_no_path) {
+            let refusal = no_second_path(registry, key, &basis.path);
+            self.refuse_spare(now, key, refusal, basis);
+        }
+    }
+
+    /// Requests the spare of a pair on the second path of `basis`, or a change of it, unless it has been requested.
+    fn request_spare(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
+        let key = pair.key();
         let path = basis.spare.as_deref().unwrap_or_default();
+        let Some(second) = pair.on(round.registry, path) else { return };
         let link = self.link_on(round, &second, path);
         let Some(wanted) = request(&second, path, second.split(), link) else { return };
         let before = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
@@ -334,8 +347,44 @@ impl Admission {
         if !asks || runs {
             return false;
         }
-        if !self.knows(key, basis, is_no_path) {
+        if self.knows(key, basis, is_no_path) {
+            // The second path may have been there for a moment, and the first one may be requested since.
+            self.forget(now, key);
+        } else {
             let refusal = no_second_path(round.registry, key, &basis.path);
+            self.refuse(now, key, refusal, basis.clone());
+        }
+        true
+    }
+
+    /// Returns the number of marks that this node may announce in addition to those that its requests for spares will need.
+    pub(in crate::control) fn free_marks(&self, mine: &Record) -> usize {
+        let awaits = |(key, asked): &(&PairKey, &Asked)| {
+            asked.basis.request.wants_spare() && !mine.marks.contains_key(*key)
+        };
+        let awaited = self.asks.iter().filter(awaits).count();
+        self.marks_max.saturating_sub(mine.marks.len() + awaited)
+    }
+
+    /// Refuses a request for a spare if no mark is left for it: the other nodes would not learn which path carries the
+    /// samples. Returns false if there is one.
+    pub(super) fn refuses_without_mark(
+        &mut self,
+        now: Instant,
+        round: &Round<'_>,
+        key: PairKey,
+        basis: &Basis,
+    ) -> bool {
+        let has_one = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
+        let mine = round.registry.record(round.me).filter(|mine| !mine.marks.contains_key(&key));
+        if has_one
+            || !basis.request.wants_spare()
+            || mine.is_none_or(|mine| self.free_marks(mine) > 0)
+        {
+            return false;
+        }
+        if !self.waits(now, key, basis, round.news) {
+            let refusal = blank(key, round.me, round.registry, RefusalReason::TooManySpares);
             self.refuse(now, key, refusal, basis.clone());
         }
         true

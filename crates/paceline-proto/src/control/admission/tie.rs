@@ -5,7 +5,7 @@ use crate::control::best_effort::BestEffort;
 use crate::control::cut;
 use crate::control::pair::Pair;
 use crate::control::refusal::{Refusal, RefusalReason};
-use crate::control::registry::{Change, MARKS_MAX, Mark, PairKey};
+use crate::control::registry::{Change, Mark, PairKey};
 use std::collections::BTreeMap;
 
 /// The next step of a pair's node.
@@ -85,11 +85,16 @@ impl Admission {
                 .then_some(Change::Unmark(key.0, key.1))
         };
         let mut changes: Vec<Change> = mine.marks.iter().filter_map(over).collect();
+        let mut free = self.free_marks(mine);
         for (key, mark) in wanted {
             let before = mine.marks.get(&key);
-            if before != Some(&mark) && (before.is_some() || mine.marks.len() < MARKS_MAX) {
-                changes.push(Change::Mark(key, mark.0, mark.1));
+            // There is room for each pair with a spare since its request.
+            let is_kept = before.is_some() || mark.1 == Mark::Carried;
+            if before == Some(&mark) || !is_kept && free == 0 {
+                continue;
             }
+            free -= usize::from(!is_kept);
+            changes.push(Change::Mark(key, mark.0, mark.1));
         }
         changes
     }

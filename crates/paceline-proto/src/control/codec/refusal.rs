@@ -83,6 +83,7 @@ fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
             out.put_u8(14);
             out.put_flag(shared);
         }
+        RefusalReason::TooManySpares => out.put_u8(15),
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
@@ -192,6 +193,7 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
             RefusalReason::HostBuffer { needed, available }
         }
         14 => RefusalReason::NoSecondPath { shared: reader.flag("second path")? },
+        15 => RefusalReason::TooManySpares,
         12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },
         10 => {

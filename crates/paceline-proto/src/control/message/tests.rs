@@ -245,6 +245,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         }),
         Just(RefusalReason::NoAnswer),
         Just(RefusalReason::Unencrypted),
+        Just(RefusalReason::TooManySpares),
         any::<bool>().prop_map(|missing| RefusalReason::Opposite { missing }),
         any::<bool>().prop_map(|shared| RefusalReason::NoSecondPath { shared }),
         (0..3u8).prop_map(|code| RefusalReason::NoGuarantee {
