@@ -1,7 +1,7 @@
 //! The offset and the frequency of the raw clock, by linear regression over the last measurements.
 //!
 //! RFC 5905's loop of phase and frequency takes 15 minutes to find a frequency, because it was designed to adjust a
-//! system clock in small steps. A clock of one's own can use all measurements at once: a line through the last 32, as
+//! system clock in small steps. A clock of one's own can use all measurements at once: a line through the last 64, as
 //! in chrony, finds the frequency within seconds. If the line leaves the interval of the newest measurement, the oldest
 //! half is removed until it fits.
 //!
@@ -12,7 +12,7 @@ use crate::ntp::{FREQUENCY_MAX, PHI};
 use std::collections::VecDeque;
 
 /// The number of measurements in a regression.
-const POINTS_MAX: usize = 32;
+const POINTS_MAX: usize = 64;
 /// The largest age of a measurement in a regression, in nanoseconds.
 const AGE_MAX: u64 = 2_000_000_000_000;
 /// The shortest span of measurements from which a frequency is computed, in nanoseconds.
