@@ -21,8 +21,8 @@ use std::collections::BTreeMap;
 /// take a few steps.
 const EVALUATIONS_MAX: usize = 1 << 15;
 
-/// The state that tests of several demands share, each in place of the same one or in addition to all: what is due without
-/// them is evaluated once per instant.
+/// The results that the tests of several demands on one link share. Each demand replaces the same present one, or is
+/// added to all; the demand of the others is evaluated once per instant.
 #[derive(Debug)]
 pub(crate) struct Trials {
     /// The demand functions that may still be evaluated.
@@ -59,7 +59,7 @@ impl Trials {
         }
     }
 
-    /// Forgets what is known of a link, but not how many evaluations are left.
+    /// Removes the results of a link. The number of evaluations that are left stays.
     pub(crate) fn forget(&mut self) {
         *self = Self { left: self.left, ..Self::new() };
     }

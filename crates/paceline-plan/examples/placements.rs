@@ -37,25 +37,7 @@ fn main() {
 }
 
 fn agreement(count: u64) {
-    let alone = Sizes {
-        nodes: 8,
-        tags: 1,
-        publishers: 2,
-        subscribers: 4,
-        proxies: 3,
-        limits: false,
-        segments: false,
-    };
-    let limited = Sizes {
-        nodes: 8,
-        tags: 3,
-        publishers: 2,
-        subscribers: 3,
-        proxies: 2,
-        limits: true,
-        segments: false,
-    };
-    for (name, sizes) in [("one tag", alone), ("tags with limits", limited)] {
+    for (name, sizes) in [("one tag", Sizes::ONE_TAG), ("tags with limits", Sizes::LIMITED)] {
         let (mut equal, mut infeasible) = (0, 0);
         for seed in 0..count {
             let problem = random::problem(seed.wrapping_add(10_000), sizes);

@@ -13,6 +13,7 @@ mod control_network {
     mod global;
     mod idle;
     mod net;
+    mod notified;
     mod oracle;
     mod processor;
     mod proxies;
@@ -23,7 +24,6 @@ mod control_network {
     mod rights;
     mod routes;
     mod spare;
-    mod told;
     mod truth;
     mod two_way;
     mod two_way_dry_run;

@@ -14,8 +14,8 @@ const WINDOW: u32 = 100;
 
 impl Admission {
     /// Returns the best contract in each dimension that would be admitted now. Bisection takes
-    /// about forty tests, which share their results. If the tests of a dimension need too many evaluations, the offer
-    /// may be lower than what fits.
+    /// about forty tests, which share their results. If the tests of a dimension need too many evaluations, its
+    /// offer may be lower than the best one.
     #[must_use]
     pub fn offer(&self, trunk: Trunk, holder: Holder, demand: &StreamDemand) -> LinkOffer {
         let source = demand.source();

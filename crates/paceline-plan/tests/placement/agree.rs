@@ -60,16 +60,7 @@ fn check_cost_of(seed: u64, problem: &PlanProblem, planned: &Planned) {
 
 #[test]
 fn one_tag_on_500_graphs_of_up_to_8_nodes() {
-    let sizes = Sizes {
-        nodes: 8,
-        tags: 1,
-        publishers: 2,
-        subscribers: 4,
-        proxies: 3,
-        limits: false,
-        segments: false,
-    };
-    let feasible = (0..500).filter(|&seed| compare(seed, &problem(seed, sizes)).is_some());
+    let feasible = (0..500).filter(|&seed| compare(seed, &problem(seed, Sizes::ONE_TAG)).is_some());
     let feasible = feasible.count();
     assert!((250..500).contains(&feasible), "{feasible}");
 }
@@ -77,15 +68,7 @@ fn one_tag_on_500_graphs_of_up_to_8_nodes() {
 #[test]
 fn links_on_segments_count_a_form_once() {
     for limits in [false, true] {
-        let sizes = Sizes {
-            nodes: 6,
-            tags: 2,
-            publishers: 2,
-            subscribers: 4,
-            proxies: 3,
-            limits,
-            segments: true,
-        };
+        let sizes = Sizes { nodes: 6, tags: 2, limits, segments: true, ..Sizes::ONE_TAG };
         let (mut feasible, mut shared) = (0, 0);
         for seed in 2_000..2_150 {
             let problem = problem(seed, sizes);
@@ -130,15 +113,7 @@ fn two_subscribers_on_a_segment_are_cheaper_to_scale_for_at_the_publisher() {
 
 #[test]
 fn several_tags_with_limits() {
-    let sizes = Sizes {
-        nodes: 6,
-        tags: 3,
-        publishers: 2,
-        subscribers: 3,
-        proxies: 2,
-        limits: true,
-        segments: false,
-    };
+    let sizes = Sizes { nodes: 6, ..Sizes::LIMITED };
     let feasible = (1_000..1_300).filter(|&seed| compare(seed, &problem(seed, sizes)).is_some());
     let feasible = feasible.count();
     assert!((80..300).contains(&feasible), "{feasible}");

@@ -45,6 +45,22 @@ pub(crate) struct Sizes {
     pub(crate) segments: bool,
 }
 
+impl Sizes {
+    /// One tag, whose problems enumeration solves.
+    pub(crate) const ONE_TAG: Self = Self {
+        nodes: 8,
+        tags: 1,
+        publishers: 2,
+        subscribers: 4,
+        proxies: 3,
+        limits: false,
+        segments: false,
+    };
+    /// Several tags that compete for links and nodes.
+    pub(crate) const LIMITED: Self =
+        Self { tags: 3, subscribers: 3, proxies: 2, limits: true, ..Self::ONE_TAG };
+}
+
 /// Returns a connected random problem of at most these sizes.
 pub(crate) fn problem(seed: u64, sizes: Sizes) -> PlanProblem {
     let mut random = Random::new(seed);

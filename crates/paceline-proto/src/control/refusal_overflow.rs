@@ -57,7 +57,7 @@ fn decode(body: Bytes) -> Result<Refusal, WireError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::control::registry::REFUSALS_MAX;
     use crate::control::{HopInfo, PublisherSpec, SubscriptionSpec};
@@ -98,7 +98,7 @@ mod tests {
     }
 
     /// Returns a camera that needs 2.4 Mbit/s.
-    fn camera() -> PublisherSpec {
+    pub(in crate::control) fn camera() -> PublisherSpec {
         PublisherSpec {
             kind: Kind::Picture,
             encoding: Encoding::Jpeg,

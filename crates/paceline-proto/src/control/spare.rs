@@ -84,9 +84,10 @@ pub(super) fn shared_link<'r>(
 
 #[cfg(test)]
 mod tests {
-    use crate::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
+    use crate::control::refusal_overflow::tests::camera;
+    use crate::control::{Control, ControlOutput, HopInfo, SubscriptionSpec};
     use crate::control::{Refusal, RefusalReason};
-    use crate::{Encoding, Kind, NodeId, Pattern, SubscriptionId, Tag};
+    use crate::{NodeId, Pattern, SubscriptionId};
     use paceline_sched::{Capacity, Duration, Instant};
 
     const IDS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
@@ -111,16 +112,7 @@ mod tests {
                 let hop = HopInfo::new(format!("to{to}"), capacity);
                 net.nodes[from].handle_hop_up(now, IDS[to], hop);
             }
-            net.nodes[0].publish(
-                now,
-                PublisherSpec {
-                    kind: Kind::Picture,
-                    encoding: Encoding::Jpeg,
-                    period: Some(Duration::from_millis(40)),
-                    bytes_max: Some(10_900),
-                    ..PublisherSpec::new(Tag::new("camera").unwrap())
-                },
-            );
+            net.nodes[0].publish(now, camera());
             net.run();
             net
         }

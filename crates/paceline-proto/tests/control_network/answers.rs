@@ -160,7 +160,7 @@ fn refused_and_kept(
     asks: &SubscriptionSpec,
 ) {
     let before = net.nodes[LAST].subscription(user).unwrap().clone();
-    let (told, held) = (net.seen[LAST].told.len(), net.held());
+    let (notified, held) = (net.seen[LAST].notified.len(), net.held());
     let question = net.want(0, user, asks);
     net.settle_looking(|net| {
         assert!(net.flows(left, user), "a gap");
@@ -175,7 +175,7 @@ fn refused_and_kept(
     net.run(Duration::from_secs(60));
     net.settle_looking(|net| assert!(net.flows(left, user)));
     assert_eq!((net.heard(user), net.held()), (&[left][..], held));
-    assert_eq!(net.seen[LAST].told.len(), told, "no contract has changed");
+    assert_eq!(net.seen[LAST].notified.len(), notified, "no contract has changed");
     for node in 0..=LAST {
         assert_eq!(net.nodes[node].subscription(user), Some(&before));
         assert!(net.nodes[node].nodes().all(|view| view.refusals.is_empty()), "it is over");
@@ -204,7 +204,7 @@ fn a_refused_change_keeps_the_contract() {
 fn a_refused_contract_keeps_best_effort_delivery() {
     let (mut net, left, user) = watched(250, all("left"));
     refused_and_kept(&mut net, left, user, &promised("left"));
-    assert!(net.seen[LAST].told.is_empty(), "{:?}", net.seen[LAST].told);
+    assert!(net.seen[LAST].notified.is_empty(), "{:?}", net.seen[LAST].notified);
     let size = Some(Size { width: 1_280, height: 960 });
     let too_large = SubscriptionSpec { form: Form { size, ..Form::FULL }, ..all("left") };
     refused_and_kept(&mut net, left, user, &too_large);

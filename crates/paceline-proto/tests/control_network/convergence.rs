@@ -242,7 +242,7 @@ fn every_node_knows_the_links_of_other_paths() {
     net.join_over(1, 2, link("thin", Some(250_000)), link("back", None));
     net.join(1, 3);
     net.settle();
-    let told = |node: usize, from, to| {
+    let path_of = |node: usize, from, to| {
         let path = net.nodes[node].path(id(from), id(to))?;
         let hop = |(from, to, hop): (NodeId, NodeId, &HopInfo)| {
             (from.0 - 1, to.0 - 1, hop.link_name.clone(), hop.capacity.map(|c| c.bytes_per_s()))
@@ -250,8 +250,11 @@ fn every_node_knows_the_links_of_other_paths() {
         Some(path.into_iter().map(hop).collect::<Vec<_>>())
     };
     let (eth, thin, back) = ("eth".to_owned(), "thin".to_owned(), "back".to_owned());
-    assert_eq!(told(3, 0, 2), Some(vec![(0, 1, eth.clone(), None), (1, 2, thin, Some(250_000))]));
-    assert_eq!(told(3, 2, 0), Some(vec![(2, 1, back, None), (1, 0, eth, None)]));
-    assert_eq!(told(3, 3, 3), Some(vec![]));
-    assert_eq!(told(3, 0, 9), None, "nobody knows it");
+    assert_eq!(
+        path_of(3, 0, 2),
+        Some(vec![(0, 1, eth.clone(), None), (1, 2, thin, Some(250_000))])
+    );
+    assert_eq!(path_of(3, 2, 0), Some(vec![(2, 1, back, None), (1, 0, eth, None)]));
+    assert_eq!(path_of(3, 3, 3), Some(vec![]));
+    assert_eq!(path_of(3, 0, 9), None, "nobody knows it");
 }

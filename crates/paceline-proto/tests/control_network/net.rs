@@ -33,7 +33,7 @@ pub(crate) struct Seen {
     /// Grants and refusals that are still in force.
     pub(crate) standing: BTreeSet<(SubscriptionId, PublisherId)>,
     /// Notifications to local subscriptions and publishers about contracts, in order.
-    pub(crate) told: Vec<Told>,
+    pub(crate) notified: Vec<Notification>,
     pub(crate) surveyed: Vec<Surveyed>,
     /// The opposite stream of the last survey.
     pub(crate) opposite: Option<OppositeStream>,
@@ -56,7 +56,7 @@ pub(crate) struct Seen {
 
 /// A notification to one end of a contract: the hops of a grant, its end, or the node that refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum Notification {
     Granted(Vec<NodeId>),
     Withdrawn,
     Refused(NodeId),
@@ -91,7 +91,7 @@ impl Seen {
             ControlOutput::Refused { subscription, publisher, refusal } => {
                 let key = (subscription, publisher);
                 assert_eq!((refusal.subscription, refusal.publisher), key);
-                self.told.push(Told::Refused(refusal.node));
+                self.notified.push(Notification::Refused(refusal.node));
                 self.standing.insert(key);
                 // The earlier grant has ended, and the same contract may be granted again.
                 self.granted.remove(&key);
@@ -100,17 +100,18 @@ impl Seen {
                 }
             }
             ControlOutput::Withdrawn { subscription, publisher } => {
-                self.told.push(Told::Withdrawn);
+                self.notified.push(Notification::Withdrawn);
                 let key = (subscription, publisher);
                 self.granted.remove(&key);
                 assert!(self.standing.remove(&key), "there was no message");
             }
             ControlOutput::Granted { grant } => {
                 let key = (grant.subscription, grant.publisher);
-                self.told.push(Told::Granted(grant.hops.iter().map(|hop| hop.node).collect()));
+                self.notified
+                    .push(Notification::Granted(grant.hops.iter().map(|hop| hop.node).collect()));
                 self.standing.insert(key);
                 let before = self.granted.insert(key, grant.clone());
-                assert_ne!(before, Some(grant), "told twice");
+                assert_ne!(before, Some(grant), "notified twice");
             }
             ControlOutput::NoSpare { refusal } => {
                 let key = (refusal.subscription, refusal.publisher);

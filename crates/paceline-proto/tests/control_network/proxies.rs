@@ -1,6 +1,6 @@
 //! Proxies at named nodes between publisher and subscriber.
 
-use super::net::{Net, Told, all, camera, id, link, one_in, promised};
+use super::net::{Net, Notification, all, camera, id, link, one_in, promised};
 use paceline_proto::control::{CpuBudget, CpuCost, PublisherSpec, RefusalReason, SubscriptionSpec};
 use paceline_proto::form::ScaledForm;
 use paceline_proto::plan::Target;
@@ -399,7 +399,11 @@ fn a_moved_contract_is_never_withdrawn() {
             }
             net.run(Duration::from_secs(chance.below(3)));
         }
-        assert!(!net.seen[3].told.contains(&Told::Withdrawn), "{seed}: {:?}", net.seen[3].told);
+        assert!(
+            !net.seen[3].notified.contains(&Notification::Withdrawn),
+            "{seed}: {:?}",
+            net.seen[3].notified
+        );
     }
 }
 

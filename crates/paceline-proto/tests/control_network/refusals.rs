@@ -315,22 +315,27 @@ fn a_best_effort_subscriber_gets_the_reason_once() {
     let near = net.subscribe(1, promised("camera"));
     let best_effort = net.subscribe(2, super::net::all("**"));
     net.settle();
-    let told = |net: &Net, node: usize| net.seen[node].best_effort.clone();
+    let notified = |net: &Net, node: usize| net.seen[node].best_effort.clone();
     let (size, rate) = (BestEffort::SizeUnknown, BestEffort::RateUnknown);
-    assert_eq!(told(&net, 2), [(all, cam, size), (all, log, rate)]);
-    assert_eq!(told(&net, 1), [(near, cam, BestEffort::NoCapacity)]);
+    assert_eq!(notified(&net, 2), [(all, cam, size), (all, log, rate)]);
+    assert_eq!(notified(&net, 1), [(near, cam, BestEffort::NoCapacity)]);
     assert!(rate.is_no() && !size.is_no() && !BestEffort::NoCapacity.is_no());
     assert_eq!(net.heard(best_effort).len(), 2, "which requested nothing and is not notified");
     // The camera's first sample has arrived. One sample of the log does not reveal its rate.
     net.update(cam, PublisherSpec { bytes_max: Some(10_900), ..unknown });
     net.update(log, PublisherSpec { period: None, bytes_max: Some(90), ..camera("log") });
     net.settle();
-    assert_eq!((net.seen[2].granted.len(), told(&net, 2).len()), (1, 2), "{:?}", told(&net, 2));
+    assert_eq!(
+        (net.seen[2].granted.len(), notified(&net, 2).len()),
+        (1, 2),
+        "{:?}",
+        notified(&net, 2)
+    );
     net.unsubscribe(all);
     net.settle();
     let again = net.subscribe(2, promised("log"));
     net.settle();
-    assert_eq!(told(&net, 2).last(), Some(&(again, log, rate)));
+    assert_eq!(notified(&net, 2).last(), Some(&(again, log, rate)));
 }
 
 #[test]

@@ -210,8 +210,8 @@ fn a_dry_run_reserves_nothing() {
         assert_eq!((survey, complete, grant.hops.len()), (number, true, 3));
         assert_eq!(grant.within, Some(Duration::from_millis(within)));
         assert_eq!(refusal.is_none(), fits, "{refusal:?}");
-        let told = refusal.map(|refusal| (refusal.node, refusal.link, refusal.offer.within));
-        let offered = told.map(|(node, link, within)| {
+        let notified = refusal.map(|refusal| (refusal.node, refusal.link, refusal.offer.within));
+        let offered = notified.map(|(node, link, within)| {
             assert_eq!((node, &link[..]), (id(1), "link1"));
             within.unwrap()
         });

@@ -169,8 +169,11 @@ fn a_failed_link_or_node_moves_the_samples_to_the_spare_without_a_request() {
         run.net.settle();
         assert_eq!(run.granted(), Some((vec![id(0), id(2)], vec![])), "{cut:?}");
         assert_eq!(run.sends_to(), Some(id(2)));
-        let told = &run.net.seen[3].told;
-        assert!(!told.contains(&super::net::Told::Withdrawn), "the promise stays: {told:?}");
+        let notified = &run.net.seen[3].notified;
+        assert!(
+            !notified.contains(&super::net::Notification::Withdrawn),
+            "the promise stays: {notified:?}"
+        );
         // The subscription learns why it has no spare now, once.
         let [refusal] = &run.net.seen[3].unspared[..] else {
             panic!("{:?}", run.net.seen[3].unspared)
@@ -410,7 +413,7 @@ fn the_hops_between_processes_of_a_host_are_shared() {
     net.part(1, 3);
     net.settle();
     assert_eq!(paths(&net), (path(2), vec![]));
-    assert!(!net.seen[5].told.contains(&super::net::Told::Withdrawn));
+    assert!(!net.seen[5].notified.contains(&super::net::Notification::Withdrawn));
     net.assert_reached();
     join(&mut net, 1, 3, THIN);
     net.run(Duration::from_secs(3));

@@ -128,18 +128,19 @@ impl Truth {
             }
             for &publisher in self.publishers.keys().filter(|publisher| publisher.node == me) {
                 let wanted = pairs.iter().any(|pair| pair.publisher == publisher);
-                let told = seen.matching.get(&publisher).copied().unwrap_or(false);
-                assert_eq!(told, wanted, "matching of {publisher}");
+                let notified = seen.matching.get(&publisher).copied().unwrap_or(false);
+                assert_eq!(notified, wanted, "matching of {publisher}");
             }
             for &subscription in self.subscriptions.keys().filter(|user| user.node == me) {
                 let hears = pairs.iter().filter(|pair| pair.subscription == subscription);
                 let hears: Vec<_> = hears.map(|pair| pair.publisher).collect();
                 assert_eq!(net.heard(subscription), hears, "{subscription} hears");
             }
-            let told = seen.refused.iter().map(|told| (told.subscription, told.publisher));
-            let told: BTreeSet<_> = told.collect();
+            let notified =
+                seen.refused.iter().map(|notified| (notified.subscription, notified.publisher));
+            let notified: BTreeSet<_> = notified.collect();
             for pair in refused.iter().filter(|(user, _)| user.node == me) {
-                assert!(told.contains(pair), "{pair:?} was refused and not notified");
+                assert!(notified.contains(pair), "{pair:?} was refused and not notified");
             }
         }
     }

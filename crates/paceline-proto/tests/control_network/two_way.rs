@@ -140,15 +140,16 @@ fn a_refusal_of_either_half_releases_both_and_names_the_other_half() {
 impl Pair {
     /// Both stay refused while they are retried, and each attempt ends with nothing reserved.
     fn check_refused_for_long(&mut self) {
-        let (mut free, told) = (0, self.net.seen.iter().map(|seen| seen.told.len()).sum::<usize>());
+        let (mut free, notified) =
+            (0, self.net.seen.iter().map(|seen| seen.notified.len()).sum::<usize>());
         for _ in 0..40 {
             self.net.run(Duration::from_millis(250));
             assert_eq!((self.is_granted(), self.flows()), ([false, false], [false, false]));
             free += usize::from(self.net.held() == [0, 0, 0]);
         }
         assert_eq!(free, 40);
-        let after = self.net.seen.iter().map(|seen| seen.told.len()).sum::<usize>();
-        assert_eq!(after, told, "retries notify nobody");
+        let after = self.net.seen.iter().map(|seen| seen.notified.len()).sum::<usize>();
+        assert_eq!(after, notified, "retries notify nobody");
     }
 }
 

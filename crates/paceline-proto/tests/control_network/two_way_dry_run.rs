@@ -58,13 +58,19 @@ fn compare(mut net: Net, bytes: u64, mutual: bool) -> Option<(RefusalReason, boo
     ];
     assert_eq!(granted, [refusal.is_none(); 2], "{refusal:?}, {opposite:?}");
     let refusal = refusal?;
-    let told = net.seen[2].refused.last().unwrap();
-    assert_eq!((told.node, &told.link, told.reason), (refusal.node, &refusal.link, refusal.reason));
+    let notified = net.seen[2].refused.last().unwrap();
+    assert_eq!(
+        (notified.node, &notified.link, notified.reason),
+        (refusal.node, &refusal.link, refusal.reason)
+    );
     let other = matches!(refusal.reason, RefusalReason::Opposite { missing: false });
     if other {
-        let told = net.seen[0].refused.last().unwrap();
+        let notified = net.seen[0].refused.last().unwrap();
         let found = opposite.refusal.unwrap();
-        assert_eq!((told.node, &told.link, told.reason), (found.node, &found.link, found.reason));
+        assert_eq!(
+            (notified.node, &notified.link, notified.reason),
+            (found.node, &found.link, found.reason)
+        );
     }
     Some((refusal.reason, other))
 }
@@ -182,6 +188,6 @@ fn a_dry_run_counts_the_reservation_that_an_idle_request_does_not_share() {
     let predicted = ask(&mut net, pictures, idle.clone()).refusal;
     net.subscribe(2, idle);
     net.settle();
-    let told = net.seen[2].refused.last();
-    assert_eq!(predicted.map(|it| it.reason), told.map(|it| it.reason));
+    let notified = net.seen[2].refused.last();
+    assert_eq!(predicted.map(|it| it.reason), notified.map(|it| it.reason));
 }

@@ -5,7 +5,8 @@ use paceline_objects::run_queue::{JobTimes, RunOrder, RunQueue};
 use paceline_objects::semantic::EvaluationBatch;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The greatest number of batches that wait for a worker: one of each observer, of which there are at most as many.
+/// The greatest number of batches that wait for a worker: one of each observer, of which there are at most as many. There
+/// are more only if the function hangs and observers come and go.
 const BATCHES_MAX: usize = 10_000;
 
 /// A batch and the fields of its objects.
@@ -36,7 +37,7 @@ impl Workers {
     /// Adds a job for the next idle worker.
     pub(super) fn push(&self, job: Job, times: JobTimes) {
         if let Some(queue) = self.0.queue().as_mut() {
-            let _beyond_its_budget = queue.push(job, times);
+            let _exceeds_the_queue = queue.push(job, times);
         }
         self.0.ready.notify_one();
     }

@@ -24,8 +24,8 @@ impl Chrony {
         let named = std::env::var_os("PACELINE_CHRONYD").map(PathBuf::from);
         let daemon = daemon.map(Path::to_owned).or(named).or_else(|| on_path("chronyd"))?;
         // A package that is unpacked elsewhere has the same folders.
-        let beside = daemon.parent()?.parent()?.join("bin/chronyc");
-        let control = Some(beside).filter(|file| file.exists()).or_else(|| on_path("chronyc"))?;
+        let sibling = daemon.parent()?.parent()?.join("bin/chronyc");
+        let control = Some(sibling).filter(|file| file.exists()).or_else(|| on_path("chronyc"))?;
         Some(Self { daemon, control })
     }
 

@@ -1,6 +1,6 @@
 //! Both ends of a contract are notified at once of every change to it.
 
-use super::net::{Net, Told, all, camera, id, link, promised};
+use super::net::{Net, Notification, all, camera, id, link, promised};
 use bytes::Bytes;
 use core::mem;
 use paceline_proto::control::{StreamExcess, Topic};
@@ -11,15 +11,15 @@ const THIN: u64 = 400_000;
 
 /// Takes the notifications at the ends `nodes` since the last call, and asserts that they are equal at all of
 /// them.
-fn told<const N: usize>(net: &mut Net, nodes: [usize; N]) -> Vec<Told> {
-    let mut all = nodes.map(|node| mem::take(&mut net.seen[node].told)).into_iter();
+fn notified<const N: usize>(net: &mut Net, nodes: [usize; N]) -> Vec<Notification> {
+    let mut all = nodes.map(|node| mem::take(&mut net.seen[node].notified)).into_iter();
     let first = all.next().unwrap();
     assert!(all.all(|other| other == first), "the ends received different messages");
     first
 }
 
-fn granted<const N: usize>(nodes: [usize; N]) -> Told {
-    Told::Granted(nodes.map(id).to_vec())
+fn granted<const N: usize>(nodes: [usize; N]) -> Notification {
+    Notification::Granted(nodes.map(id).to_vec())
 }
 
 /// Returns a diamond with two paths from node 0 to node 3.
@@ -38,33 +38,33 @@ fn both_ends_are_notified_of_a_grant_a_new_path_a_loss_and_the_end() {
     let mut net = diamond();
     let left = net.publish(0, camera("left"));
     net.settle();
-    assert_eq!(told(&mut net, [0, 1, 2, 3]), []);
+    assert_eq!(notified(&mut net, [0, 1, 2, 3]), []);
     let user = net.subscribe(3, promised("left"));
     net.settle();
-    assert_eq!(told(&mut net, [0, 3]), [granted([0, 1])]);
-    assert_eq!(told(&mut net, [1, 2]), [], "a relay is not an end");
+    assert_eq!(notified(&mut net, [0, 3]), [granted([0, 1])]);
+    assert_eq!(notified(&mut net, [1, 2]), [], "a relay is not an end");
     net.part(0, 1);
     net.run(Duration::from_secs(1));
     // The publisher's node saw the hop go down before it could request the other path.
-    assert_eq!(told(&mut net, [0, 3]), [Told::Withdrawn, granted([0, 2])]);
+    assert_eq!(notified(&mut net, [0, 3]), [Notification::Withdrawn, granted([0, 2])]);
     net.part(0, 2);
     net.run(Duration::from_secs(1));
-    assert_eq!(told(&mut net, [0, 3]), [Told::Withdrawn], "there is no path");
+    assert_eq!(notified(&mut net, [0, 3]), [Notification::Withdrawn], "there is no path");
     net.join_over(0, 2, link("link02", Some(THIN)), link("link02", Some(THIN)));
     net.run(Duration::from_secs(1));
-    assert_eq!(told(&mut net, [0, 3]), [granted([0, 2])]);
+    assert_eq!(notified(&mut net, [0, 3]), [granted([0, 2])]);
     // A better path is reserved before the old one is released, so the contract stays in force.
     net.join_over(0, 3, link("short", Some(THIN)), link("short", Some(THIN)));
     net.run(Duration::from_secs(1));
-    assert_eq!(told(&mut net, [0, 3]), [granted([0])]);
+    assert_eq!(notified(&mut net, [0, 3]), [granted([0])]);
     // Best effort needs no reservation.
     net.nodes[3].update_subscription(net.now, user, all("left"));
     net.drain(3);
     net.run(Duration::from_secs(1));
-    assert_eq!(told(&mut net, [0, 3]), [Told::Withdrawn]);
+    assert_eq!(notified(&mut net, [0, 3]), [Notification::Withdrawn]);
     assert_eq!(net.heard(user), [left]);
     net.run(Duration::from_secs(60));
-    assert_eq!(told(&mut net, [0, 1, 2, 3]), [], "nothing changes, so nobody is notified");
+    assert_eq!(notified(&mut net, [0, 1, 2, 3]), [], "nothing changes, so nobody is notified");
 }
 
 #[test]
@@ -78,24 +78,28 @@ fn both_ends_are_notified_of_refusals_and_departures() {
     }
     let first = net.subscribe(2, promised("left"));
     net.settle();
-    assert_eq!(told(&mut net, [0, 2]), [granted([0, 1])]);
+    assert_eq!(notified(&mut net, [0, 2]), [granted([0, 1])]);
     let second = net.subscribe(2, promised("right"));
     net.settle();
-    assert_eq!(told(&mut net, [0, 2]), [Told::Refused(id(1))]);
+    assert_eq!(notified(&mut net, [0, 2]), [Notification::Refused(id(1))]);
     net.unsubscribe(first);
     net.run(Duration::from_secs(6));
-    assert_eq!(told(&mut net, [0, 2]), [Told::Withdrawn, granted([0, 1])], "there is room now");
+    assert_eq!(
+        notified(&mut net, [0, 2]),
+        [Notification::Withdrawn, granted([0, 1])],
+        "there is room now"
+    );
     let first = net.subscribe(2, promised("left"));
     net.settle();
-    assert_eq!(told(&mut net, [0, 2]), [Told::Refused(id(1))]);
+    assert_eq!(notified(&mut net, [0, 2]), [Notification::Refused(id(1))]);
     // Unsubscribing during a refusal is notified as well.
     net.unsubscribe(first);
     net.settle();
-    assert_eq!(told(&mut net, [0, 2]), [Told::Withdrawn]);
+    assert_eq!(notified(&mut net, [0, 2]), [Notification::Withdrawn]);
     net.unsubscribe(second);
     net.settle();
-    assert_eq!(told(&mut net, [0, 2]), [Told::Withdrawn]);
-    assert_eq!(told(&mut net, [1]), []);
+    assert_eq!(notified(&mut net, [0, 2]), [Notification::Withdrawn]);
+    assert_eq!(notified(&mut net, [1]), []);
 }
 
 #[test]
