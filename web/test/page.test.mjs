@@ -461,13 +461,9 @@ test("the page of the town shows three views, and its slider sets the capacity",
     const shown = await open(browser, town.url, complaints, { viewport: DESKTOP });
     assert.equal(await shown.locator("#views canvas").count(), 3);
     const world = new URL("/api/v1/world", town.url);
-    const read = async () => (await fetch(world)).json();
-    const capacity = async () => (await read()).capacity;
+    const capacity = async () => (await (await fetch(world)).json()).capacity;
     assert.equal(await capacity(), "256kbit");
-    // A busy machine may refuse the contract, because the measured times of modules count.
-    await shown.locator("dd", { hasText: /^(granted|refused|withdrawn)$/ }).waitFor();
-    const shownContract = shown.locator("section", { hasText: /radio: / }).locator("dd").last();
-    await until("the page shows the contract", async () => (await read()).observers.find(({ name }) => name === "radio").reading.contract === (await shownContract.textContent()));
+    await shown.locator("dd", { hasText: /^granted$/ }).waitFor();
     await shown.locator("#slider").focus();
     await shown.keyboard.press("ArrowLeft");
     await until("the slider set the capacity", async () => (await capacity()) === "128kbit");
