@@ -17,7 +17,7 @@ mod spare;
 mod tie;
 mod turns;
 
-use super::booking::{Booking, request};
+use super::booking::{Booking, Replaced, request};
 use super::cut;
 use super::graph::Tree;
 use super::links::{DELIVERY, Links};
@@ -100,8 +100,8 @@ enum Standing {
     Pending,
     /// The path has reserved it.
     Granted,
-    /// It was refused, and the nodes of the path are surveyed for the best possible contract.
-    Surveyed,
+    /// It was refused, and the survey with this number asks the nodes of the path for the best possible contract.
+    Surveyed(u64),
 }
 
 /// This node's request for a pair.
@@ -175,6 +175,8 @@ pub(crate) struct Admission {
     silent: Vec<Silence>,
     wake: Instant,
     rounds: u64,
+    /// The number of surveys so far.
+    surveys: u64,
     turns: Turns,
     /// What this node measured of forms of other nodes' publishers that it scales.
     pub(super) scaling: BTreeMap<PublisherId, Vec<ScaledForm>>,
@@ -210,7 +212,11 @@ pub(super) struct Denial {
 
 /// A refusal, about which the nodes of the path are to be asked for an offer.
 pub(super) struct Survey {
+    /// Distinguishes it from other surveys of the pair: one of its first path, one of its spare, or an earlier one.
+    pub(super) number: u64,
     pub(super) pair: PairKey,
+    /// The reservation that the refused request was to change.
+    pub(super) replaced: Replaced,
     pub(super) path: Vec<NodeId>,
     /// The index of the node that scales on the path.
     pub(super) proxy: usize,
@@ -257,6 +263,7 @@ impl Admission {
             silent: Vec::new(),
             wake: Instant::FAR,
             rounds: 0,
+            surveys: 0,
             turns: Turns::new(),
             scaling: BTreeMap::new(),
             awake: BTreeSet::new(),
@@ -448,7 +455,7 @@ impl Admission {
         if asked.request == wanted {
             asked.basis = basis;
             self.settle(key);
-        } else if asked.request.label == wanted.label && now < asked.retry_at {
+        } else if asked.basis.request == basis.request && now < asked.retry_at {
             self.wake = self.wake.min(asked.retry_at);
         } else if !self.waits(now, key, &basis, round.news) {
             self.change(now, round.me, key, wanted, basis);

@@ -158,7 +158,7 @@ impl Admission {
     /// unless it is in force.
     pub(super) fn surveys_spare(&self, key: PairKey) -> bool {
         let asked = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
-        asked.is_some_and(|asked| asked.standing == Standing::Surveyed)
+        asked.is_some_and(|asked| matches!(asked.standing, Standing::Surveyed(_)))
     }
 
     /// A running contract keeps its reservation while it requests a spare in addition.
@@ -287,10 +287,10 @@ impl Admission {
             // Both or neither.
             self.forget(now, key);
         }
-        (asked.key, asked.granted) = (None, None);
         let survey = self.survey(key, &asked, node, reason);
-        if survey.is_some() {
-            asked.standing = Standing::Surveyed;
+        (asked.key, asked.granted) = (None, None);
+        if let Some(survey) = &survey {
+            asked.standing = Standing::Surveyed(survey.number);
             self.spares.entry(key).or_default().asked = Some(asked);
         } else {
             self.wait(now, key, (node, true), asked.basis);
@@ -298,23 +298,21 @@ impl Admission {
         survey
     }
 
-    /// Handles the result of a survey of a second path. Returns false if there was none.
+    /// Handles the result of a survey of a pair if it is the one `of` its second path; else returns false.
     pub(super) fn spare_surveyed(
         &mut self,
         now: Instant,
-        key: PairKey,
+        (key, of): (PairKey, Standing),
         refusal: Option<Refusal>,
         known: &Refusal,
     ) -> bool {
-        if !self.surveys_spare(key) {
-            return false;
-        }
-        let asked = self.spares.get_mut(&key).and_then(|spare| spare.asked.take());
+        let spare = self.spares.get_mut(&key);
+        let asked = spare.and_then(|spare| spare.asked.take_if(|asked| asked.standing == of));
+        let Some(Asked { basis, .. }) = asked else { return false };
         let in_force = self.is_in_force(key);
         if !in_force {
             self.spares.remove(&key);
         }
-        let Some(Asked { basis, .. }) = asked else { return false };
         match self.surveyed_refusal(key, refusal, known) {
             Some(refusal) => self.refuse_spare(now, key, refusal, basis),
             // The obstacle was only a tentative reservation.

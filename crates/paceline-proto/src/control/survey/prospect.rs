@@ -3,7 +3,7 @@
 use super::query::{Half, Query};
 use crate::control::admission::{blank, no_second_path, size_obstacle};
 use crate::control::best_effort::BestEffort;
-use crate::control::booking::wanted;
+use crate::control::booking::{Replaced, wanted};
 use crate::control::detour::{Router, StreamPath};
 use crate::control::grant::Grant;
 use crate::control::graph::Tree;
@@ -122,7 +122,7 @@ impl Control {
         let StreamPath { nodes: path, proxy, .. } = self.way(pair, spec, &request)?;
         let proxy = path.iter().position(|node| *node == proxy).unwrap_or_default();
         let split = Split::of(&self.registry, &path).with_proxy(proxy);
-        Some(Half { pair, request, path, split })
+        Some(Half { pair, replaced: Replaced::Only, request, path, split })
     }
 
     /// Returns the opposite pair, or its refusal if it can have no contract; none is known if its traffic is unknown.
@@ -146,7 +146,7 @@ impl Control {
 
     /// Returns the contract of a pair if every node of its path grants it.
     fn hoped(&self, half: &Half) -> Option<Grant> {
-        let Half { pair, request, path, split } = half;
+        let Half { pair, request, path, split, .. } = half;
         let spec = self.publisher(pair.1)?;
         let behind = spec.form_behind(request, path, *split);
         let demanded = wanted(pair.1, spec, request, (*split, behind))?;
