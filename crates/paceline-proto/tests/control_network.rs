@@ -25,6 +25,7 @@ mod control_network {
     mod rights;
     mod routes;
     mod spare;
+    mod spare_paths;
     mod spare_surveys;
     mod truth;
     mod two_way;

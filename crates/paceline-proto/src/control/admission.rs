@@ -24,6 +24,7 @@ use super::links::{DELIVERY, Links};
 use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, MARKS_MAX, PairKey, Registry};
+use super::spare::{KnownPaths, PathPair};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::tie::Ties;
 use crate::form::{Form, Proxy, ScaledForm};
@@ -69,21 +70,17 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    fn of(pair: &Pair<'_>, registry: &Registry, tree: &Tree) -> Option<Self> {
-        let path = match &pair.detour {
-            Some(Detour::Path(path)) => path.to_vec(),
-            Some(Detour::Obstacle(_)) | None => tree.path(pair.subscription.node)?,
-        };
-        Some(Self::on(pair, registry, path))
-    }
-
-    fn on(pair: &Pair<'_>, registry: &Registry, path: Vec<NodeId>) -> Self {
+    fn on(
+        pair: &Pair<'_>,
+        registry: &Registry,
+        path: Vec<NodeId>,
+        spare: Option<Vec<NodeId>>,
+    ) -> Self {
         // Whether a neighbour receives multicast groups changes no admission.
         let hop = |(from, to): (&NodeId, &NodeId)| {
             let hop = registry.record(*from).and_then(|record| record.neighbours.get(to));
             hop.map(|hop| HopInfo { multicast: false, ..hop.clone() })
         };
-        let spare = Self::second_path_of(pair, registry, &path);
         let both = core::iter::once(&path).chain(&spare);
         let ends = both.flat_map(|path| path.iter().zip(path.iter().skip(1)));
         let hops = ends.filter_map(hop).collect();
@@ -163,6 +160,7 @@ pub(crate) struct Admission {
     bookings: BTreeMap<Key, Booking>,
     asks: BTreeMap<PairKey, Asked>,
     spares: BTreeMap<PairKey, Spare>,
+    paths_known: KnownPaths,
     keys: BTreeMap<Key, PairKey>,
     backoffs: BTreeMap<PairKey, Backoff>,
     /// The number of entries of `backoffs` with a refusal.
@@ -254,6 +252,7 @@ impl Admission {
             bookings: BTreeMap::new(),
             asks: BTreeMap::new(),
             spares: BTreeMap::new(),
+            paths_known: KnownPaths::default(),
             keys: BTreeMap::new(),
             backoffs: BTreeMap::new(),
             refused: 0,
@@ -335,7 +334,8 @@ impl Admission {
         self.turns.count(unanswered);
         for pair in acts {
             self.leave_broken_path(now, round.registry, pair.key());
-            let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
+            let Some((moved, basis)) = self.basis_of(round, pair) else { continue };
+            let pair = moved.as_ref().unwrap_or(pair);
             if let Some(reason) = impossible(pair) {
                 if !self.knows(pair.key(), &basis, |before| *before == reason) {
                     let blank = blank(pair.key(), round.me, round.registry, reason);
@@ -349,6 +349,27 @@ impl Admission {
             }
         }
         self.follow_reservations();
+    }
+
+    /// Returns the inputs of a pair's next request, and the pair on its first path if that is chosen together with its spare's.
+    fn basis_of<'a>(
+        &mut self,
+        round: &Round<'_>,
+        pair: &Pair<'a>,
+    ) -> Option<(Option<Pair<'a>>, Basis)> {
+        let (registry, request) = (round.registry, pair.request);
+        let path = match &pair.detour {
+            Some(Detour::Path(path)) => path.to_vec(),
+            Some(Detour::Obstacle(_)) | None => round.tree.path(pair.subscription.node)?,
+        };
+        if !request.wants_spare() {
+            return Some((None, Basis::on(pair, registry, path, None)));
+        }
+        let of = (pair.key(), request.encrypted);
+        let PathPair { first, second } = self.paths_known.of(registry, round.tree, of, path);
+        let pair = pair.on(registry, &first)?;
+        let basis = Basis::on(&pair, registry, first, second);
+        Some((Some(pair), basis))
     }
 
     /// Returns true if a pair was refused on `basis` for a reason that `is_same`.

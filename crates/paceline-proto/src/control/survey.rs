@@ -280,13 +280,21 @@ impl Control {
         Some(granted.fold(0, |bits, (number, _)| bits | 1 << number))
     }
 
-    /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `other` counts as
+    /// Returns the obstacle at this node, if any: a missing right or mark, or its link of the path. The pair `other` counts as
     /// reserved.
     fn obstacle(&self, half: &Half, other: Option<&Half>) -> Option<Refusal> {
         let Half { pair, request, path, split, .. } = half;
         let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
+        // The first path is refused before anything is reserved.
+        let lacks_mark = pair.1.node == self.me
+            && request.wants_spare()
+            && self.admission.lacks_mark(&self.registry, *pair);
+        let mark = || {
+            let reason = RefusalReason::TooManySpares;
+            lacks_mark.then(|| blank(*pair, self.me, &self.registry, reason))
+        };
         let room = || {
             let leg = self.leg(half, (spec, request))?;
             let room = self.room(half, &leg, other)?;
@@ -301,7 +309,7 @@ impl Control {
             }
             Some(refusal)
         };
-        self.access.prospect(&self.registry, &seen).or_else(room)
+        self.access.prospect(&self.registry, &seen).or_else(mark).or_else(room)
     }
 
     /// Returns the stream of a pair on this node's link of its path, if that limits anything. At the end of the path, its

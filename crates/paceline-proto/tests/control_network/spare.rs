@@ -63,7 +63,7 @@ impl Run {
     }
 
     /// Returns the node to which the publisher's node sends with a contract.
-    fn sends_to(&self) -> Option<NodeId> {
+    pub(super) fn sends_to(&self) -> Option<NodeId> {
         let outputs = self.net.outputs(0, self.publisher, Form::FULL);
         let hops = outputs.iter().filter(|output| output.contract.is_some());
         let mut hops = hops.filter_map(|output| match output.target {
@@ -88,12 +88,12 @@ impl Run {
         self.net.assert_delivered();
     }
 
-    fn assert_nothing(&self) {
+    pub(super) fn assert_nothing(&self) {
         assert_eq!((self.granted(), self.sends_to()), (None, None));
         assert_eq!((self.net.held(), reserved(&self.net)), (vec![0; 4], vec![0; 4]));
     }
 
-    fn refusal(&self) -> &Refusal {
+    pub(super) fn refusal(&self) -> &Refusal {
         self.net.seen[3].refused.last().expect("a refusal")
     }
 }

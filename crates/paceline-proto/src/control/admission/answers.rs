@@ -4,6 +4,7 @@ use super::{Admission, Asked, Backoff, Basis, Silence, Standing, Survey};
 use crate::control::booking::Replaced;
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
+use crate::control::spec::PublisherSpec;
 use crate::ids::NodeId;
 use paceline_admit::reserve::{Reason, Request};
 use paceline_sched::{Duration, Instant};
@@ -129,6 +130,9 @@ impl Admission {
         }
         let Basis { proxy, request, .. } = asked.basis.clone();
         let Request { path: nodes, forward, scaled, .. } = &asked.request;
+        // The basis has the first path also if the second one refuses.
+        let at_end = || PublisherSpec::proxy_at_end(&request, nodes.len().saturating_sub(1));
+        let proxy = if request.wants_spare() { at_end() } else { proxy };
         let at = nodes.iter().position(|it| it.0 == node.0);
         let behind = scaled.filter(|scaled| at.is_some_and(|at| at >= scaled.at));
         let wanted = behind.map(|scaled| scaled.wanted).or(*forward);

@@ -5,7 +5,7 @@ use crate::control::booking::request;
 use crate::control::pair::{Detour, Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::{Mark, PairKey, Record, Registry};
-use crate::control::spare::{is_whole, second_path, shared_link};
+use crate::control::spare::{PathPair, is_whole, shared_link};
 use crate::control::spec::PublisherSpec;
 use crate::control::split::Split;
 use crate::ids::NodeId;
@@ -62,7 +62,7 @@ impl<'b> Paths<'b> {
 
 impl<'a> Pair<'a> {
     /// Returns the pair as the publisher's node would send it on `path`.
-    fn on(&self, registry: &Registry, path: &[NodeId]) -> Option<Self> {
+    pub(super) fn on(&self, registry: &Registry, path: &[NodeId]) -> Option<Self> {
         let split = Split::of(registry, path);
         let split = split.with_proxy(PublisherSpec::proxy_at_end(self.request, split.hops()));
         let place = Place::on(path, split, self.place.me)?;
@@ -137,7 +137,7 @@ impl Admission {
     }
 
     /// Returns true if a pair requests a spare and has none.
-    pub(super) fn lacks_spare(&self, key: PairKey) -> bool {
+    pub(in crate::control) fn lacks_spare(&self, key: PairKey) -> bool {
         let asks = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
         let spare = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
         asks && spare.is_none_or(|asked| asked.granted.is_none())
@@ -190,8 +190,14 @@ impl Admission {
         }
         // The first path differs from the shortest one while that refuses.
         let path: Vec<NodeId> = asked.request.path.iter().map(|node| NodeId(node.0)).collect();
-        let other = || Basis::on(pair, round.registry, path.clone());
-        let basis = if basis.path == path { basis.clone() } else { other() };
+        let basis = if basis.path == path {
+            basis.clone()
+        } else {
+            let PathPair { first, second } =
+                self.paths_known.next_to(round.registry, path, pair.request.encrypted);
+            let Some(pair) = pair.on(round.registry, &first) else { return };
+            Basis::on(&pair, round.registry, first, second)
+        };
         match basis.spare {
             Some(_) => self.request_spare(now, round, pair, basis),
             None => self.go_without_path(now, round.registry, key, basis),
@@ -364,6 +370,13 @@ impl Admission {
         self.marks_max.saturating_sub(mine.marks.len() + awaited)
     }
 
+    /// Returns true if a request for a spare would need a mark of this node and none is left.
+    pub(in crate::control) fn lacks_mark(&self, registry: &Registry, key: PairKey) -> bool {
+        let has_one = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
+        let mine = registry.record(registry.me()).filter(|mine| !mine.marks.contains_key(&key));
+        !has_one && mine.is_some_and(|mine| self.free_marks(mine) == 0)
+    }
+
     /// Refuses a request for a spare if no mark is left for it: the other nodes would not learn which path carries the
     /// samples. Returns false if there is one.
     pub(super) fn refuses_without_mark(
@@ -373,12 +386,7 @@ impl Admission {
         key: PairKey,
         basis: &Basis,
     ) -> bool {
-        let has_one = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
-        let mine = round.registry.record(round.me).filter(|mine| !mine.marks.contains_key(&key));
-        if has_one
-            || !basis.request.wants_spare()
-            || mine.is_none_or(|mine| self.free_marks(mine) > 0)
-        {
+        if !basis.request.wants_spare() || !self.lacks_mark(round.registry, key) {
             return false;
         }
         if !self.waits(now, key, basis, round.news) {
@@ -446,17 +454,5 @@ impl Admission {
     pub(super) fn drop_spare(&mut self, now: Instant, key: PairKey) {
         self.release_spare(now, key);
         self.spares.remove(&key);
-    }
-}
-
-impl Basis {
-    /// Returns the second path for a spare of `request` next to `path`.
-    pub(super) fn second_path_of(
-        pair: &Pair<'_>,
-        registry: &Registry,
-        path: &[NodeId],
-    ) -> Option<Vec<NodeId>> {
-        let asks = pair.request.wants_spare();
-        asks.then(|| second_path(registry, path, pair.request.encrypted)).flatten()
     }
 }
