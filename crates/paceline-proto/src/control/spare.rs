@@ -9,8 +9,7 @@
 use super::disjoint::{Ends, may_share, shortest_pair};
 use super::graph::Tree;
 use super::registry::{PairKey, Registry};
-use super::spec::SubscriptionSpec;
-use crate::ids::{NodeId, SubscriptionId};
+use crate::ids::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 fn hops(path: &[NodeId]) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
@@ -100,69 +99,12 @@ impl PathPair {
         Self { first: shortest, second: None }
     }
 
-    /// Returns [`Self::new`] for a pair whose shortest path is `shortest`, but the best path next to that one if samples of
-    /// other subscriptions would meet those on the first path. `tree` has the shortest paths from the publisher's node.
-    pub(super) fn of(
-        registry: &Registry,
-        tree: &Tree,
-        (key, encrypted): (PairKey, bool),
-        shortest: Vec<NodeId>,
-    ) -> Self {
-        let both = Self::new(registry, shortest.clone(), encrypted);
-        both.unless_met(registry, tree, (key, encrypted), shortest)
-    }
-
-    fn unless_met(
-        self,
-        registry: &Registry,
-        tree: &Tree,
-        (key, encrypted): (PairKey, bool),
-        shortest: Vec<NodeId>,
-    ) -> Self {
-        // Streams on shortest paths never meet.
-        if self.first == shortest || !meets_others(registry, tree, (key, encrypted), &self.first) {
-            return self;
-        }
-        Self::next_to(registry, shortest, encrypted)
-    }
-
     /// Returns `first` and the shortest path next to it: without its relays if there is one, else without its links.
     pub(super) fn next_to(registry: &Registry, first: Vec<NodeId>, encrypted: bool) -> Self {
         let next = |apart| next_to(registry, &first, encrypted, apart);
         let second = next(true).or_else(|| next(false));
         Self { first, second }
     }
-}
-
-/// Returns true if `path`, the first one of a pair, leads over a node that other subscriptions' samples of the publisher reach
-/// over another hop. They would arrive there twice. `tree` has the shortest paths from the publisher's node.
-fn meets_others(
-    registry: &Registry,
-    tree: &Tree,
-    ((subscription, publisher), encrypted): (PairKey, bool),
-    path: &[NodeId],
-) -> bool {
-    let Some(spec) = registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher))
-    else {
-        return false;
-    };
-    // Those on the same node take the same two paths.
-    let is_same = |of: SubscriptionId, request: &SubscriptionSpec| {
-        let both = request.wants_spare() && request.encrypted == encrypted;
-        of == subscription || of.node == subscription.node && both
-    };
-    let others = tree.records(registry).filter(|(node, record)| {
-        let mut matching = record
-            .subscriptions
-            .iter()
-            .filter(|(id, request)| request.pattern.matches(&spec.tag) && !is_same(**id, request));
-        *node != publisher.node && matching.next().is_some()
-    });
-    let paths = others.filter_map(|(node, _)| tree.path(node));
-    let theirs: BTreeSet<(NodeId, NodeId)> =
-        paths.flat_map(|path| hops(&path).collect::<Vec<_>>()).collect();
-    hops(path)
-        .any(|(before, node)| theirs.iter().any(|(other, to)| *to == node && *other != before))
 }
 
 /// The paths of contracts with spares, kept until a hop changes.
@@ -176,7 +118,8 @@ pub(super) struct KnownPaths {
 }
 
 impl KnownPaths {
-    /// Returns [`PathPair::of`].
+    /// Returns [`PathPair::new`] for a pair whose shortest path is `shortest`, but the best path next to that one if samples
+    /// of other subscriptions would meet those on the first path. `tree` has the shortest paths from the publisher's node.
     pub(super) fn of(
         &mut self,
         registry: &Registry,
@@ -184,12 +127,56 @@ impl KnownPaths {
         (key, encrypted): (PairKey, bool),
         shortest: Vec<NodeId>,
     ) -> PathPair {
+        let both = self.pair(registry, shortest.clone(), encrypted);
+        // Streams on shortest paths never meet.
+        let is_shortest = both.first == shortest;
+        if is_shortest || !self.meets_others(registry, tree, (key, encrypted), &both.first) {
+            return both;
+        }
+        self.next_to(registry, shortest, encrypted)
+    }
+
+    /// Returns [`PathPair::new`].
+    fn pair(&mut self, registry: &Registry, shortest: Vec<NodeId>, encrypted: bool) -> PathPair {
         self.follow(registry);
-        let known = self.pairs.entry((shortest.clone(), encrypted));
-        let known = known
+        let known = self.pairs.entry((shortest, encrypted));
+        known
             .or_insert_with_key(|(path, _)| PathPair::new(registry, path.clone(), encrypted))
-            .clone();
-        known.unless_met(registry, tree, (key, encrypted), shortest)
+            .clone()
+    }
+
+    /// Returns true if the first path of a pair leads over a node that other subscriptions' samples of the publisher reach
+    /// over another hop. They would arrive there twice.
+    fn meets_others(
+        &mut self,
+        registry: &Registry,
+        tree: &Tree,
+        ((subscription, publisher), encrypted): (PairKey, bool),
+        first: &[NodeId],
+    ) -> bool {
+        let Some(spec) =
+            registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher))
+        else {
+            return false;
+        };
+        let mut theirs: BTreeSet<(NodeId, NodeId)> = BTreeSet::new();
+        for (node, record) in tree.records(registry).filter(|(node, _)| *node != publisher.node) {
+            let requests = record.subscriptions.iter().filter(|(id, request)| {
+                // Those with a spare on the same node take the same two paths.
+                let is_same = node == subscription.node
+                    && request.wants_spare()
+                    && request.encrypted == encrypted;
+                **id != subscription && !is_same && request.pattern.matches(&spec.tag)
+            });
+            for (_, request) in requests {
+                let Some(path) = tree.path(node) else { continue };
+                theirs.extend(hops(&path));
+                if request.wants_spare() {
+                    theirs.extend(hops(&self.pair(registry, path, request.encrypted).first));
+                }
+            }
+        }
+        hops(first).any(|(before, node)| theirs.iter().any(|it| it.1 == node && it.0 != before))
     }
 
     /// Returns [`PathPair::next_to`].

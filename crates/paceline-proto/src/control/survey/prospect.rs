@@ -11,7 +11,7 @@ use crate::control::opposite::OppositeStream;
 use crate::control::pair::{Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::PairKey;
-use crate::control::spare::PathPair;
+use crate::control::spare::KnownPaths;
 use crate::control::spec::{PublisherSpec, SubscriptionSpec};
 use crate::control::split::Split;
 use crate::control::tie::tie_of;
@@ -87,7 +87,7 @@ impl Control {
     fn spare_prospect(&self, shortest: Half) -> Prospect {
         let Half { pair, request, path, .. } = &shortest;
         let (tree, of) = (Tree::new(&self.registry, pair.1.node), (*pair, request.encrypted));
-        let paths = PathPair::of(&self.registry, &tree, of, path.clone());
+        let paths = KnownPaths::default().of(&self.registry, &tree, of, path.clone());
         let Some(second) = paths.second else {
             let refusal = no_second_path(&self.registry, *pair, path);
             return Prospect::Refused(Box::new(refusal), None);
