@@ -249,8 +249,9 @@ impl Outlets<'_> {
         for (subscription, gate) in &mut local.subscriptions {
             let Some(sink) = self.sinks.get_mut(subscription) else { continue };
             if !sink.take(local.publisher, sample.seq) {
-                sink.count(local.publisher, DropReason::Duplicate, 1);
-            } else if !gate.admit(sample.kind) {
+                continue;
+            }
+            if !gate.admit(sample.kind) {
                 sink.count(local.publisher, DropReason::Undecodable, 1);
             } else if !sink.deliver((self.now, self.at), local.publisher, local.late, sample) {
                 gate.broke(sample.kind);

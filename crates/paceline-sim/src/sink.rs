@@ -40,6 +40,9 @@ pub struct Counted {
     pub ages: AgeHistogram,
 }
 
+/// The number of samples of a publisher whose second arrival differs from that of an overtaken one.
+const TAKEN_MAX: usize = 1_024;
+
 /// The receiving end of a subscription.
 #[derive(Debug)]
 pub(super) struct Sink {
@@ -59,6 +62,8 @@ pub(super) struct Sink {
     pub(super) published: u64,
     /// The sequence number after the newest sample, by publisher.
     next: BTreeMap<PublisherId, u64>,
+    /// The last samples that arrived, by publisher.
+    taken: BTreeMap<PublisherId, BTreeSet<u64>>,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
     /// The refusals of spares of contracts in force.
@@ -82,6 +87,7 @@ impl Sink {
             offered: 0,
             published: 0,
             next: BTreeMap::new(),
+            taken: BTreeMap::new(),
             publishers: Vec::new(),
             refusals: Vec::new(),
             unspared: Vec::new(),
@@ -96,12 +102,23 @@ impl Sink {
         self.drops.add(reason, samples);
     }
 
-    /// Accounts for all samples of a publisher up to `seq`. Returns false if a newer one has arrived.
+    /// Accounts for all samples of a publisher up to `seq`. Returns false if a newer one has arrived. If `seq` itself has
+    /// not arrived before, it is then counted as lost.
     pub(super) fn take(&mut self, publisher: PublisherId, seq: u64) -> bool {
+        let taken = self.taken.entry(publisher).or_default();
         let next = self.next.entry(publisher).or_insert(seq);
-        let Some(missing) = seq.checked_sub(*next) else { return false };
+        let Some(missing) = seq.checked_sub(*next) else {
+            if !taken.contains(&seq) {
+                self.count(publisher, DropReason::Duplicate, 1);
+            }
+            return false;
+        };
         *next = seq + 1;
         self.published += missing + 1;
+        taken.insert(seq);
+        if taken.len() > TAKEN_MAX {
+            taken.pop_first();
+        }
         true
     }
 
@@ -109,6 +126,7 @@ impl Sink {
     pub(super) fn begin_anew(&mut self) {
         self.publishers.clear();
         self.next.clear();
+        self.taken.clear();
     }
 
     /// Delivers a sample. Returns false if it was too late. `now` is the node's clock, `at` the world's.
