@@ -403,7 +403,8 @@ fn an_admitted_set_is_kept_next_to_a_greedy_source() {
         for seed in 0..seeds(200) {
             let mut random = Random(seed * 5 + 1);
             let kept = promised(&mut random, policy);
-            let greedy = random.within(0, kept.len() as u64 - 1) as usize;
+            let last = u64::try_from(kept.len() - 1).expect("few");
+            let greedy = usize::try_from(random.within(0, last)).expect("few");
             let end = Instant::from_millis(2_000);
             let mut streams: Vec<Spec> =
                 kept.iter().map(|one| with_pauses(&mut random, one, end)).collect();
