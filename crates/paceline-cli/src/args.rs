@@ -10,7 +10,7 @@ mod wish;
 pub(crate) use history::{BufferSpec, history};
 pub(crate) use http::{HttpAddress, HttpFiles, PORT};
 pub use link::capacity;
-pub(crate) use link::{LinkSpec, TlsSpec, endpoint, policy};
+pub(crate) use link::{LinkSpec, TlsSpec, endpoint, plain_endpoint, policy};
 pub(crate) use timing::{FreshSpec, TimingArgs, fresh};
 pub(crate) use wish::{AskedRate, WishArgs};
 
