@@ -15,7 +15,6 @@ mod place;
 mod pull;
 mod questions;
 mod quote;
-mod silence;
 mod sources;
 mod status;
 mod time;
@@ -55,7 +54,6 @@ use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use questions::Questions;
 use quote::Asking;
-use silence::Silence;
 use status::{PendingStatus, Rates};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -144,7 +142,6 @@ pub(crate) struct Engine {
     unsettled: bool,
     pending: Vec<PendingStatus>,
     rates: Rates,
-    silence: Silence,
     next_tick: Instant,
     /// The time of the next decision. There is no delay while decisions are fast.
     decide_at: Instant,
@@ -196,7 +193,6 @@ impl Engine {
             unsettled: false,
             pending: Vec::new(),
             rates: Rates::default(),
-            silence: Silence::default(),
             next_tick: Instant::ZERO,
             decide_at: Instant::ZERO,
             undecided: false,
@@ -495,7 +491,6 @@ impl Engine {
         self.sources.expire(now);
         self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
         self.finish_statuses(now);
-        self.tell_silence(now);
         self.tell_scaling(now);
         self.keep_place();
         self.end_unused_buffers(now);

@@ -9,6 +9,9 @@ use std::io;
 /// two attempts.
 pub(super) const SILENT: &str = "it closed the connection without an introduction";
 
+/// The cause of an attempt that has run into its timeout.
+pub(super) const NO_ANSWER: &str = "no answer; check the address, and the firewalls on the path";
+
 /// Returns the cause of a failed QUIC connection.
 pub(super) fn of_quic(error: &ConnectionError) -> String {
     let code = match error {
@@ -18,7 +21,7 @@ pub(super) fn of_quic(error: &ConnectionError) -> String {
             let reason = escape(&String::from_utf8_lossy(&close.reason)).to_string();
             return if reason.is_empty() { SILENT.to_owned() } else { reason };
         }
-        ConnectionError::TimedOut => return "no answer".to_owned(),
+        ConnectionError::TimedOut => return NO_ANSWER.to_owned(),
         ConnectionError::VersionMismatch
         | ConnectionError::Reset
         | ConnectionError::LocallyClosed
@@ -42,10 +45,28 @@ pub(super) fn of_io(error: &io::Error) -> String {
         Some(NoCertificatesPresented) => of_alert(116, true),
         Some(rustls::Error::InvalidMessage(_)) => Some("it does not speak TLS".to_owned()),
         Some(_) => None,
-        None if error.kind() == io::ErrorKind::UnexpectedEof => Some(SILENT.to_owned()),
-        None => None,
+        None => of_kind(error.kind()).map(str::to_owned),
     };
     cause.unwrap_or_else(|| escape(&error.to_string()).to_string())
+}
+
+/// Returns the cause of the usual errors of a socket, each with a fix.
+fn of_kind(kind: io::ErrorKind) -> Option<&'static str> {
+    use io::ErrorKind as Kind;
+    Some(match kind {
+        Kind::UnexpectedEof => SILENT,
+        Kind::ConnectionRefused => {
+            "connection refused: no program listens there; start the other node, or correct the address"
+        }
+        Kind::TimedOut => NO_ANSWER,
+        Kind::HostUnreachable | Kind::NetworkUnreachable => {
+            "no route to that host; check the address, and the network interfaces of this host"
+        }
+        Kind::PermissionDenied => {
+            "permission denied; this user needs write access to the socket, or a firewall forbids the address"
+        }
+        _ => return None,
+    })
 }
 
 /// Returns the cause in a TLS alert (RFC 8446, section 6.2). `own` states whether this end has sent it, about the
