@@ -9,6 +9,7 @@ use std::io;
 /// two attempts.
 pub(super) const SILENT: &str = "it closed the connection without an introduction";
 
+const NO_ROUTE: &str = "no route to it; check the address, and the network interfaces of this host";
 /// The cause of an attempt that has run into its timeout.
 pub(super) const NO_ANSWER: &str = "no answer; check the address, and the firewalls on the path";
 
@@ -53,20 +54,21 @@ pub(super) fn of_io(error: &io::Error) -> String {
 /// Returns the cause of the usual errors of a socket, each with a fix.
 fn of_kind(kind: io::ErrorKind) -> Option<&'static str> {
     use io::ErrorKind as Kind;
-    Some(match kind {
-        Kind::UnexpectedEof => SILENT,
-        Kind::ConnectionRefused => {
-            "connection refused: no program listens there; start the other node, or correct the address"
-        }
-        Kind::TimedOut => NO_ANSWER,
-        Kind::HostUnreachable | Kind::NetworkUnreachable => {
-            "no route to that host; check the address, and the network interfaces of this host"
-        }
-        Kind::PermissionDenied => {
-            "permission denied; this user needs write access to the socket, or a firewall forbids the address"
-        }
-        _ => return None,
-    })
+    let causes = [
+        (Kind::UnexpectedEof, SILENT),
+        (
+            Kind::ConnectionRefused,
+            "connection refused: no program listens there; start the other node, or correct the address",
+        ),
+        (Kind::TimedOut, NO_ANSWER),
+        (Kind::HostUnreachable, NO_ROUTE),
+        (Kind::NetworkUnreachable, NO_ROUTE),
+        (
+            Kind::PermissionDenied,
+            "permission denied: this user cannot write to the socket, or a firewall forbids the address",
+        ),
+    ];
+    causes.into_iter().find(|(one, _)| *one == kind).map(|(_, cause)| cause)
 }
 
 /// Returns the cause in a TLS alert (RFC 8446, section 6.2). `own` states whether this end has sent it, about the
