@@ -185,6 +185,12 @@ pub(crate) fn quality(text: &str) -> Result<u8, String> {
     u8::try_from(quality).map_err(|error| error.to_string())
 }
 
+/// Parses the validity of a certificate in days, from 1 to 3650.
+pub(crate) fn days(text: &str) -> Result<u32, String> {
+    let days = whole(text, 1, 3_650, "the default is 365")?;
+    u32::try_from(days).map_err(|error| error.to_string())
+}
+
 /// The error message for an invalid name.
 pub(crate) const NAME: &str =
     "must be text of 1 to 255 bytes without line breaks or other control characters";

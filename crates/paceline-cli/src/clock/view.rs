@@ -2,7 +2,7 @@
 
 use super::document::{ClockDocument, ServerRow};
 use crate::pull::rfc3339_of;
-use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Right, Table, width};
 use paceline::time::{SourceKind, SourcePart};
 use std::fmt::Write as _;
 
@@ -54,7 +54,7 @@ pub(crate) fn text(document: &ClockDocument) -> String {
         }
         return out;
     }
-    let _ = write!(out, "\nSERVERS\n{}", servers(&document.servers).render(WIDTH));
+    let _ = write!(out, "\nSERVERS\n{}", servers(&document.servers).render(width()));
     let is_unsure = |row: &ServerRow| {
         row.kind == SourceKind::Neighbour.name() && row.part == SourcePart::Unsynchronised.name()
     };

@@ -148,8 +148,8 @@ fn a_port_in_use_is_named() {
     let port = taken.local_addr().unwrap().port();
     let link = format!("name=radio,listen=tcp/127.0.0.1:{port}");
     let node = host.run(&["node", "--link", &link]);
-    node.said(1, &format!("link 'radio': cannot open tcp/127.0.0.1:{port}"));
-    node.said(1, "try another port or address in --link");
+    node.said(1, &format!("--link: link 'radio': cannot open tcp/127.0.0.1:{port}"));
+    node.said(1, "choose another port, or end the program that uses this one");
 }
 
 #[test]

@@ -490,6 +490,7 @@ impl Engine {
         self.follow_able(now);
         self.sources.expire(now);
         self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
+        self.forget_unreachable();
         self.finish_statuses(now);
         self.tell_scaling(now);
         self.keep_place();

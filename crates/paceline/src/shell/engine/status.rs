@@ -228,6 +228,17 @@ impl Engine {
         self.finish_statuses(Instant::ZERO);
     }
 
+    /// Stops waiting for nodes that have become unreachable, such as a process that has just ended.
+    pub(super) fn forget_unreachable(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let reachable: BTreeSet<_> = self.control.nodes().map(|node| node.id).collect();
+        for pending in &mut self.pending {
+            pending.requests.retain(|_, node| reachable.contains(node));
+        }
+    }
+
     /// Replies to requests that are complete or have timed out.
     pub(super) fn finish_statuses(&mut self, now: Instant) {
         self.pending.retain_mut(|pending| {

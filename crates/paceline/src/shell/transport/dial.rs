@@ -3,6 +3,7 @@
 use super::outbox::Sink;
 use super::shared::{Opened, Shared};
 use super::{OPEN_MAX, cause};
+use paceline_proto::control::HOST_LINK;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,8 +45,12 @@ pub(super) trait Connect: Send + 'static {
 pub(super) async fn dial<W: Connect>(shared: Arc<Shared>, to: String, mut way: W) {
     let mut delay = RETRY_FIRST;
     let mut outage = Outage::new(Instant::now(), W::PENDING);
-    let report =
-        |line: &str| tracing::warn!("link '{}': no connection to {to} {line}", shared.link);
+    let report = |line: &str| {
+        // A host may have no node: then commands wait for one.
+        if shared.link != HOST_LINK {
+            tracing::warn!("link '{}': no connection to {to} {line}", shared.link);
+        }
+    };
     loop {
         if let Some(opened) = outage.attempt(way.connect(), report).await {
             if outage.is_reported() {
