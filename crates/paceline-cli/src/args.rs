@@ -12,7 +12,7 @@ pub(crate) use http::{HttpAddress, HttpFiles, PORT};
 pub use link::capacity;
 pub(crate) use link::{LinkSpec, TlsSpec, endpoint, plain_endpoint, policy};
 pub(crate) use timing::{FreshSpec, TimingArgs, fresh};
-pub(crate) use wish::{AskedRate, WishArgs};
+pub(crate) use wish::{RequestedRate, WishArgs};
 
 use paceline::Kind;
 use paceline::contract::{Proxy, Retransmit};

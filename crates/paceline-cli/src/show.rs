@@ -212,7 +212,11 @@ pub(crate) fn bits(bits_per_s: u64) -> String {
 }
 
 /// Formats a request in one line.
-pub(crate) fn asked(form: Form, within: Option<Duration>, loss: Option<LossTolerance>) -> String {
+pub(crate) fn requested(
+    form: Form,
+    within: Option<Duration>,
+    loss: Option<LossTolerance>,
+) -> String {
     let mut text = form.to_string();
     if let Some(within) = within {
         let _ = write!(text, ", within {} ms", millis(micros(within)));

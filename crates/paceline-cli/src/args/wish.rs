@@ -37,7 +37,7 @@ pub(crate) struct WishArgs {
 
 /// The requested rate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AskedRate {
+pub(crate) struct RequestedRate {
     /// `--max-hz`.
     pub(crate) max_hz: Option<f64>,
     /// `--every`.
@@ -46,8 +46,8 @@ pub(crate) struct AskedRate {
 
 impl WishArgs {
     /// Returns the requested rate.
-    pub(crate) const fn asked_rate(&self) -> AskedRate {
-        AskedRate { max_hz: self.max_hz, every: self.every }
+    pub(crate) const fn requested_rate(&self) -> RequestedRate {
+        RequestedRate { max_hz: self.max_hz, every: self.every }
     }
 
     /// Returns true if the options request a contract.

@@ -26,7 +26,7 @@ pub(crate) fn table(state: &State, since: Option<Duration>) -> String {
         let size = line.size.map_or_else(|| "-".to_owned(), |(w, h)| format!("{w}x{h}"));
         table.row(vec![
             row.name.to_owned(),
-            row.asked(),
+            row.request(),
             format!("{:.1}", got.rate_hz),
             size,
             show::millis(got.p50_us),

@@ -65,7 +65,7 @@ impl Engine {
             return;
         }
         self.rates.since = now;
-        self.tell_excess(now);
+        self.report_excess(now);
         let old = std::mem::take(&mut self.rates.published);
         for (id, shared) in &self.publishers {
             let samples = shared.published.load(Ordering::Relaxed);
