@@ -17,8 +17,13 @@ const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// has passed. Notes on standard error that it waits if that takes long.
 pub(crate) fn settle(node: &Node, timeout: Duration, stop: &Stop) {
     settle_and(node, timeout, stop, || {
-        show::note(&format!("no other node answers yet; waiting up to {timeout:?} (Ctrl-C ends)"));
+        note_wait("no other node answers yet", timeout);
     });
+}
+
+/// Notes on standard error why a command waits, for at most `timeout`.
+pub(crate) fn note_wait(why: &str, timeout: Duration) {
+    show::note(&format!("{why}; waiting up to {timeout:?} (Ctrl-C ends)"));
 }
 
 /// Waits like [`settle`], and calls `note` once if no node is known after a second.
