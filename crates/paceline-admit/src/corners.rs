@@ -52,7 +52,7 @@ impl Lines {
         let mut lines = Self::default();
         lines.join(Line { first: peak_burst, slope: peak_rate });
         lines.join(Line { first: burst, slope: rate });
-        if let Some(Owed { burst, rate }) = owed {
+        if let Some(Owed { burst, rate, .. }) = owed {
             lines.join(Line { first: burst, slope: rate });
         }
         lines
@@ -92,7 +92,7 @@ impl Lines {
 /// The corners of one stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Piece {
-    corners: [Corner; 5],
+    corners: [Corner; 6],
     used: usize,
     /// The exact demand, with the packet length and the time until which a packet of this stream blocks.
     due: Option<Due>,
@@ -108,6 +108,10 @@ impl Piece {
 
     fn blocks(&self) -> Option<(u64, u64)> {
         self.due.map(|due| (due.blocks, due.packet))
+    }
+
+    fn begun(&self) -> Option<(u64, u64)> {
+        self.due.and_then(|due| due.begun_at_most())
     }
 
     fn corners(&self) -> &[Corner] {
@@ -133,7 +137,13 @@ impl Piece {
         let times = (deadline, blocks, traffic.packet());
         let loss = owed.map(|owed| (demand.loss(), owed));
         let due = Due::new(times, traffic.dual(), demand.staircase(re_spaced), loss);
-        let mut piece = Self { due: Some(due), ..Self::default() };
+        let before = demand.deadline().as_nanos() - demand.begun_at_most().as_nanos();
+        let begins = deadline.saturating_sub(before);
+        let begun = owed.filter(|owed| owed.divided > 0).map(|_| begins);
+        let mut piece = Self { due: Some(due.with_begun(begun)), ..Self::default() };
+        if let Some(begins) = begun {
+            piece.push(begins, 0, 0);
+        }
         let lines = Lines::of(traffic, owed);
         let mut before: Option<Line> = None;
         for line in lines.iter() {
@@ -184,6 +194,8 @@ pub(crate) struct Corners {
     /// The number of packets with a blocking time and a length, by both.
     blocks: BTreeMap<(u64, u64), u32>,
     lengths: BTreeMap<u64, u32>,
+    /// The number of samples that block as a whole from an instant on, by both.
+    begun: BTreeMap<(u64, u64), u32>,
     dues: Dues,
 }
 
@@ -199,6 +211,9 @@ impl Corners {
             *self.blocks.entry((before, packet)).or_default() += 1;
             *self.lengths.entry(packet).or_default() += 1;
         }
+        if let Some(begun) = piece.begun() {
+            *self.begun.entry(begun).or_default() += 1;
+        }
     }
 
     pub(crate) fn take(&mut self, piece: &Piece) {
@@ -211,6 +226,9 @@ impl Corners {
         if let Some((before, packet)) = piece.blocks() {
             less(&mut self.blocks, &(before, packet));
             less(&mut self.lengths, &packet);
+        }
+        if let Some(begun) = piece.begun() {
+            less(&mut self.begun, &begun);
         }
     }
 
@@ -250,7 +268,9 @@ impl Corners {
         trials: &mut Trials,
     ) -> Result<(), Excess> {
         let (level, slope) = (self.level, self.slope);
-        let mut scan = Scan { rate: i128::from(rate), level, slope, blocking: other, first: None };
+        let begun = self.begun(minus, plus);
+        let mut scan =
+            Scan { rate: i128::from(rate), level, slope, blocking: other, begun, first: None };
         let mut more: Vec<Corner> = plus.corners().to_vec();
         let taken = minus.map_or(&[][..], Piece::corners);
         more.extend(taken.iter().map(|c| Corner { level: -c.level, slope: -c.slope, ..*c }));
@@ -297,6 +317,22 @@ impl Corners {
         exact.unwrap_or(Err(excess))
     }
 
+    /// Returns the longest sample that blocks as a whole, without `minus` and with `plus`, from each instant at which it
+    /// changes, in order.
+    fn begun(&self, minus: Option<&Piece>, plus: &Piece) -> Vec<(u64, u64)> {
+        let minus = minus.and_then(Piece::begun);
+        let held = self.begun.iter().filter(|(begun, count)| minus != Some(**begun) || **count > 1);
+        let mut all: Vec<_> = held.map(|(begun, _)| *begun).chain(plus.begun()).collect();
+        all.sort_unstable();
+        let mut longest = 0;
+        all.retain(|(_, sample)| {
+            let longer = *sample > longest;
+            longest = longest.max(*sample);
+            longer
+        });
+        all
+    }
+
     /// Returns an instant from which the sum, without `minus` and with `plus`, is below the link; `None` if there is
     /// none.
     fn carried_from(
@@ -313,7 +349,8 @@ impl Corners {
         let (level, slope) = (self.level + added.0 - taken.0, self.slope + added.1 - taken.1);
         let left = i128::from(rate) - slope;
         let lengths = self.lengths.last_key_value().map(|(length, _)| *length);
-        let packets = [Some(other), lengths, plus.blocks().map(|(_, packet)| packet)];
+        let begun = self.begun(minus, plus).last().map(|(_, sample)| *sample);
+        let packets = [Some(other), lengths, begun, plus.blocks().map(|(_, packet)| packet)];
         let longest = packets.into_iter().flatten().max().unwrap_or(0);
         let waits = level + signed(nanobits(longest));
         let after = if left > 0 { waits.max(0) / left + 1 } else { return None };
@@ -324,7 +361,11 @@ impl Corners {
 
     /// Returns true if no stream is included.
     pub(crate) fn is_zero(&self) -> bool {
-        self.corners.is_empty() && self.dues.is_zero() && self.level == 0 && self.slope == 0
+        self.corners.is_empty()
+            && self.begun.is_empty()
+            && self.dues.is_zero()
+            && self.level == 0
+            && self.slope == 0
     }
 }
 
@@ -334,6 +375,8 @@ struct Scan {
     level: i128,
     slope: i128,
     blocking: u64,
+    /// The longest sample that blocks as a whole, from each instant at which it changes.
+    begun: Vec<(u64, u64)>,
     /// The earliest excess so far.
     first: Option<Excess>,
 }
@@ -346,7 +389,9 @@ impl Scan {
         if due <= 0 {
             return;
         }
-        let needed = due + signed(nanobits(self.blocking));
+        while self.begun.pop_if(|(from, _)| *from > at).is_some() {}
+        let begun = self.begun.last().map_or(0, |(_, sample)| *sample);
+        let needed = due + signed(nanobits(self.blocking.max(begun)));
         let carried = self.rate * time;
         if needed > carried {
             let unit = signed(NANOBITS);

@@ -164,6 +164,12 @@ impl StreamDemand {
         self.deadline
     }
 
+    /// Returns the least time until its deadline of a sample of several packets that begins although others may precede
+    /// it: seven eighths of the deadline ([`crate::owed`]).
+    pub(crate) fn begun_at_most(&self) -> Duration {
+        self.deadline.mul_div(7, 8)
+    }
+
     /// Returns the loss tolerance.
     #[must_use]
     pub const fn loss(&self) -> LossTolerance {

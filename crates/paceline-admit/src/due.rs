@@ -44,6 +44,8 @@ struct Staying {
     /// The longest packet that blocks later instants, and that blocks this one.
     blocks_later: u64,
     blocks: u64,
+    /// The most nanobits that one sample which has begun adds to the demand.
+    begun: u128,
     /// The last instant before this one from which a longer packet blocks no more.
     change: u64,
 }
@@ -77,6 +79,8 @@ pub(crate) struct Due {
     /// A packet of this length blocks all deadlines before this time.
     pub(crate) blocks: u64,
     pub(crate) packet: u64,
+    /// The least time until the deadline of a sample that has begun, if its virtual deadline may be later.
+    begun: Option<u64>,
     /// The lines of the curve: bytes at once and bits per second.
     lines: [(u64, u64); 2],
     staircase: Option<Staircase>,
@@ -93,7 +97,27 @@ impl Due {
     ) -> Self {
         let lines = [(dual.peak_burst, dual.peak_rate), (dual.burst, dual.rate)];
         let owed = owed.map(|(loss, line)| (loss.x(), loss.y(), line));
-        Self { deadline, blocks, packet, lines, staircase, owed }
+        Self { deadline, blocks, packet, begun: None, lines, staircase, owed }
+    }
+
+    /// Sets the least time that a sample which has begun has until its deadline ([`crate::owed`]).
+    pub(crate) const fn with_begun(self, begun: Option<u64>) -> Self {
+        Self { begun, ..self }
+    }
+
+    /// Returns an instant, and the most bytes that a sample which has begun may add to the demand from then on, by the
+    /// curves.
+    pub(crate) fn begun_at_most(&self) -> Option<(u64, u64)> {
+        let begun = self.begun?;
+        let earlier = self.curve(self.deadline.saturating_sub(begun));
+        Some((begun, narrow(earlier.div_ceil(NANOBITS))))
+    }
+
+    /// Returns the nanobits by which the demand of `at` increases if a sample has begun when the link was last busy with
+    /// something due later.
+    fn more_if_begun(&self, at: u64) -> u128 {
+        let since = self.begun.and_then(|begun| at.checked_sub(begun));
+        since.map_or(0, |since| self.after(since).saturating_sub(self.by(at)))
     }
 
     /// Returns 1 if the demand is counted by samples, else 0.
@@ -103,12 +127,21 @@ impl Due {
 
     /// Returns the nanobits due by `at`.
     fn by(&self, at: u64) -> u128 {
-        let Some(since) = at.checked_sub(self.deadline) else { return 0 };
+        at.checked_sub(self.deadline).map_or(0, |since| self.after(since))
+    }
+
+    /// Returns the nanobits due by `since` nanoseconds after the first deadline, by the curves.
+    fn curve(&self, since: u64) -> u128 {
         let line =
             |(burst, rate): (u64, u64)| nanobits(burst) + u128::from(rate) * u128::from(since);
         let [peak, sustained] = self.lines.map(line);
         let owed = self.owed.map_or(u128::MAX, |(.., it)| line((it.burst, it.rate)));
-        let curve = peak.min(sustained).min(owed);
+        peak.min(sustained).min(owed)
+    }
+
+    /// Returns the nanobits due by `since` nanoseconds after the first deadline.
+    fn after(&self, since: u64) -> u128 {
+        let curve = self.curve(since);
         let steps = self.staircase.and_then(|steps| match self.owed {
             Some((x, y, _)) => steps.owed_in(since, LossTolerance::new(x, y).ok()?),
             None => Some(steps.bytes_in(since)),
@@ -220,12 +253,14 @@ impl Load<'_> {
     fn carries_at(&mut self, at: u64) -> Option<Result<u64, Excess>> {
         let staying = self.staying_at(at)?;
         let due = staying.nanobits + self.plus.by(at);
-        if due == 0 {
+        let begun = staying.begun.max(self.plus.more_if_begun(at));
+        if due + begun == 0 {
             return Some(Ok(0));
         }
         let own = |blocks: bool| if blocks { self.plus.packet } else { 0 };
         let later = staying.blocks_later.max(own(self.plus.blocks > at)).max(self.other);
-        let needed = due + nanobits(later);
+        let blocked = if due > 0 { nanobits(later) } else { 0 };
+        let needed = due + blocked.max(begun);
         let carried = u128::from(self.rate) * u128::from(at);
         if needed > carried {
             let needed = narrow(needed.div_ceil(NANOBITS));
@@ -235,7 +270,8 @@ impl Load<'_> {
         let blocking = staying.blocks.max(own(self.plus.blocks >= at)).max(self.other);
         let own = self.plus.blocks < at && self.plus.packet > blocking;
         let change = staying.change.max(if own { self.plus.blocks } else { 0 });
-        let before = narrow((due + nanobits(blocking) - 1) / u128::from(self.rate.max(1)));
+        let most = due + nanobits(blocking).max(begun);
+        let before = narrow(most.saturating_sub(1) / u128::from(self.rate.max(1)));
         Some(Ok(before.max(change).min(at.saturating_sub(1))))
     }
 
@@ -253,7 +289,8 @@ impl Load<'_> {
         let longer = self.staying.iter().map(|(due, _)| due).filter(|_| self.walks);
         let longer = longer.filter(|due| due.blocks < at && due.packet > blocks);
         let change = longer.map(|due| due.blocks).max().unwrap_or(0);
-        let staying = Staying { nanobits, blocks_later, blocks, change };
+        let begun = self.staying.iter().map(|(due, _)| due.more_if_begun(at)).max().unwrap_or(0);
+        let staying = Staying { nanobits, blocks_later, blocks, begun, change };
         self.known.insert(at, staying);
         Some(staying)
     }
@@ -288,9 +325,11 @@ mod tests {
                 let steps =
                     Staircase { bytes, period: ns(period), early: ns(early), clock: ns(period) };
                 let loss = LossTolerance::new(x, x + more).unwrap();
-                let owed = (x > 0).then(|| (loss, Owed { burst: burst * 2, rate }));
+                let owed = (x > 0).then(|| (loss, Owed { burst: burst * 2, rate, divided: bytes }));
                 let blocks = if x > 0 { u64::MAX } else { deadline * 10 };
-                Due::new((deadline * 10, blocks, packet), dual, stepped.then_some(steps), owed)
+                let times = (deadline * 10, blocks, packet);
+                let begun = (x > 0).then_some(deadline * 5);
+                Due::new(times, dual, stepped.then_some(steps), owed).with_begun(begun)
             },
         )
     }
@@ -317,6 +356,11 @@ mod tests {
                 let due: u128 = all.iter().map(|due| due.by(at)).sum();
                 let later = all.iter().filter(|due| due.blocks > at).map(|due| due.packet);
                 let blocking = later.max().unwrap_or(0).max(other);
+                let carried = u128::from(rate) * u128::from(at);
+                let begun = |one: &Due| due - one.by(at) + one.by(at + one.deadline / 2);
+                if !all.iter().filter(|it| it.begun.is_some()).all(|it| begun(it) <= carried) {
+                    return false;
+                }
                 due == 0 || due + nanobits(blocking) <= u128::from(rate) * u128::from(at)
             });
             let range = (plus.deadline, from);

@@ -466,11 +466,14 @@ impl Admission {
         Amounts { rate, buffer, ..amounts }
     }
 
-    /// Returns the services owed to a stream with a loss tolerance, if the rule counts them or if
-    /// only rates are tested.
+    /// Returns the services owed to a stream with a loss tolerance, if the rule counts them and samples can begin early
+    /// enough, or if only rates are tested.
     fn owed(&self, demand: &StreamDemand) -> Option<Owed> {
-        let counts = matches!(self.spec.rule, AdmissionTest::Vds { .. }) || !self.spec.timed;
-        if counts { Owed::of(demand) } else { None }
+        let owed = Owed::of(demand)?;
+        let service = self.spec.capacity.time_for(owed.divided).saturating_add(self.spec.latency);
+        let early = || service <= demand.begun_at_most();
+        let counts = matches!(self.spec.rule, AdmissionTest::Vds { .. }) && early();
+        (counts || !self.spec.timed).then_some(owed)
     }
 
     /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the

@@ -196,6 +196,11 @@ impl Traffic {
         self
     }
 
+    /// Returns the length of the longest sample in bytes: that of a contract, or all that may arrive at once.
+    pub(crate) fn sample(&self) -> u64 {
+        self.staircase.map_or(self.dual.peak_burst, |samples| samples.bytes)
+    }
+
     /// Returns the samples of a contract.
     pub(crate) const fn staircase(&self) -> Option<Staircase> {
         self.staircase

@@ -237,9 +237,9 @@ pub struct Fifo(Core<fifo::Rules>);
 #[derive(Clone, Debug)]
 pub struct StaticPriority(Core<priority::Rules>);
 
-/// Earliest deadline first, with deadlines relative to arrival.
+/// Earliest deadline first, with deadlines relative to release.
 #[derive(Clone, Debug)]
-pub struct Edf(Core<edf::ByArrival>);
+pub struct Edf(Core<edf::ByRelease>);
 
 /// Earliest due date: EDF by the contract's clock (Ferrari & Verma 1990).
 #[derive(Clone, Debug)]
@@ -319,7 +319,7 @@ impl Discipline {
             Policy::StaticPriority => {
                 Self::StaticPriority(StaticPriority(Core::new(priority::Rules, eligibility)))
             }
-            Policy::Edf => Self::Edf(Edf(Core::new(edf::ByArrival, eligibility))),
+            Policy::Edf => Self::Edf(Edf(Core::new(edf::ByRelease, eligibility))),
             Policy::DelayEdd => Self::DelayEdd(DelayEdd(Core::new(edf::ByContract, eligibility))),
             Policy::Dwcs { ordering, adjustment } => {
                 Self::Dwcs(Dwcs(Core::new(dwcs::Rules { ordering, adjustment }, eligibility)))

@@ -104,6 +104,12 @@ impl Setup {
             rest => whole.saturating_add(self.link.time_for(rest)),
         }
     }
+
+    /// Returns what is left of a sample of which `bytes` were not sent yet.
+    fn left(&self, bytes: u32) -> Left {
+        let service = self.service(bytes);
+        Left { service, segment: bytes.min(self.segment), last: bytes <= self.segment.max(1) }
+    }
 }
 
 /// The outcome of a sample.
@@ -317,8 +323,7 @@ impl Timeline {
         let demoted = line.advance();
         let bytes = line.spec.size(line.seq);
         line.head = Some(HeadState::new(bytes, line.since(now), demoted));
-        let left = Left { service: setup.service(bytes), segment: bytes.min(setup.segment) };
-        let head = Head { arrived, left };
+        let head = Head { arrived, left: setup.left(bytes) };
         if demoted {
             self.discipline.handle_demoted(stream, head);
             return;
@@ -389,8 +394,7 @@ impl Timeline {
         head.sent = head.sent.saturating_add(pick.bytes);
         head.busy = head.busy.saturating_add(time);
         if head.left > 0 {
-            let bytes = head.left;
-            let left = Left { service: setup.service(bytes), segment: bytes.min(setup.segment) };
+            let left = setup.left(head.left);
             self.discipline.handle_segment(pick.stream, pick.bytes, left);
             self.now = finish;
             return None;

@@ -77,7 +77,11 @@ impl Link {
         if picked == BACKGROUND {
             let waits = self.waiting.iter().any(|waiting| !waiting.is_empty());
             assert!(!waits, "the background preceded live streams");
-            self.discipline.handle_segment(BACKGROUND, 1, Left { service: ENDLESS, segment: 1 });
+            self.discipline.handle_segment(
+                BACKGROUND,
+                1,
+                Left { service: ENDLESS, segment: 1, last: false },
+            );
             return true;
         }
         self.ends.push(self.now);
@@ -91,7 +95,11 @@ impl Link {
         *left -= 1;
         if *left > 0 {
             let left = nanos(*left * SEGMENT);
-            self.discipline.handle_segment(picked, 1, Left { service: left, segment: 1 });
+            self.discipline.handle_segment(
+                picked,
+                1,
+                Left { service: left, segment: 1, last: true },
+            );
         } else {
             *delay = (*delay).max(self.now - *at);
             waiting.pop_front();

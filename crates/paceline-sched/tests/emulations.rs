@@ -183,7 +183,7 @@ fn equal_windows_make_dwcs_a_round_robin() {
     for at in 0..u64::from(4 * STREAMS) {
         let now = Instant::from_nanos(at);
         for stream in 0..STREAMS {
-            let left = Left { service: slot, segment: 1 };
+            let left = Left { service: slot, segment: 1, last: true };
             link.handle_head(StreamIndex(stream), Head { arrived: now, left });
         }
         let picked = link.pick(now).unwrap();

@@ -13,7 +13,7 @@ const FAIR: [Policy; 2] = [Policy::Drr, Policy::Wf2qPlus];
 const NOW: Instant = Instant::ZERO;
 
 fn left(segment: u32) -> Left {
-    Left { service: Duration::from_nanos(1), segment }
+    Left { service: Duration::from_nanos(1), segment, last: true }
 }
 
 fn head(segment: u32) -> Head {

@@ -17,7 +17,7 @@ pub enum AdmissionTest {
     Fifo,
     /// Static priority.
     StaticPriority,
-    /// Earliest deadline first, relative to the arrival.
+    /// Earliest deadline first, relative to the arrival, however early a sample arrives.
     Edf,
     /// Virtual deadline scheduling. A stream is charged the most services that its windows can owe
     /// at once.
@@ -27,7 +27,7 @@ pub enum AdmissionTest {
         coincide: bool,
     },
     /// DWCS with the later rule set. Loss tolerances count only if windows coincide. Otherwise this is the test of every
-    /// discipline that sends the earliest deadline of the contracts' clocks first, such as Delay-EDD.
+    /// discipline that releases samples once per period and sends the earliest deadline first: EDF and Delay-EDD, too.
     Dwcs {
         /// As for [`AdmissionTest::Vds`].
         coincide: bool,
@@ -48,9 +48,8 @@ impl AdmissionTest {
         match policy {
             Policy::Fifo => Some(Self::Fifo),
             Policy::StaticPriority => Some(Self::StaticPriority),
-            Policy::Edf => Some(Self::Edf),
             Policy::Vds => Some(Self::Vds { coincide: false }),
-            Policy::DelayEdd => Some(Self::Dwcs { coincide: false }),
+            Policy::Edf | Policy::DelayEdd => Some(Self::Dwcs { coincide: false }),
             Policy::Dwcs { .. } if policy == Policy::DWCS => Some(Self::Dwcs { coincide: false }),
             Policy::Hfsc => Some(Self::Hfsc),
             Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,

@@ -205,5 +205,6 @@ impl Link {
 }
 
 fn left(input: &mut Input<'_>) -> Left {
-    Left { service: Duration::from_nanos(number(input)), segment: word(input) }
+    let service = Duration::from_nanos(number(input));
+    Left { service, segment: word(input), last: word(input) % 2 == 0 }
 }

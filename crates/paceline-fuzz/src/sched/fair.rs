@@ -215,7 +215,7 @@ impl<T: Twin> Pair<T> {
 
 fn left(sample: &[u32]) -> Left {
     let service = Duration::from_nanos(sample.iter().copied().map(u64::from).sum());
-    Left { service, segment: sample[0] }
+    Left { service, segment: sample[0], last: sample.len() == 1 }
 }
 
 /// Runs the history of a seed under DRR.

@@ -1,7 +1,7 @@
 //! A stream of the naive model, and its head.
 
 use super::window::Window;
-use paceline_sched::contract::{Contract, LossTolerance};
+use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{Policy, RuleSet};
 
 /// The instant that means never.
@@ -11,6 +11,8 @@ pub(crate) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Waiting {
     pub(crate) arrived: u64,
+    /// When it arrived, or when its period begins if it waits for that.
+    pub(crate) released: u64,
     pub(crate) serial: u64,
     pub(crate) service: u64,
     pub(crate) release: u64,
@@ -21,16 +23,12 @@ pub(crate) struct Waiting {
     pub(crate) turn: Option<u64>,
     /// Its period begins within its deadline, so it precedes best effort.
     pub(crate) ahead: bool,
-}
-
-impl Waiting {
-    /// Returns the first instant at which it can no longer end in time.
-    pub(crate) const fn missed_at(&self) -> u64 {
-        match self.deadline {
-            NEVER => NEVER,
-            deadline => (deadline + 1).saturating_sub(self.service),
-        }
-    }
+    /// It was announced as one segment.
+    pub(crate) whole: bool,
+    /// A segment of it was sent while it could be missed and its window was owed services.
+    pub(crate) begun: bool,
+    /// Since when it is too late to begin, so that it is owed nothing while it may be missed.
+    pub(crate) put_back: Option<u64>,
 }
 
 /// A stream.
@@ -58,6 +56,42 @@ impl Line {
     pub(crate) fn soon(&self) -> Option<u64> {
         let release = self.head.as_ref().map(|head| head.release).filter(|&at| at != NEVER)?;
         Some(release.saturating_sub(self.contract?.deadline.as_nanos()))
+    }
+
+    /// Returns the first instant from which the head can no longer end in time. Under VDS, one that has not begun in
+    /// time is missed when the next sample may take its place.
+    pub(crate) fn missed_at(&self) -> Option<u64> {
+        let (head, contract) = (self.head.as_ref()?, self.contract);
+        if head.deadline == NEVER {
+            return Some(NEVER);
+        }
+        let missed = (head.deadline + 1).saturating_sub(head.service);
+        let jitter = contract.map_or(0, |contract| contract.jitter.as_nanos());
+        let follower = self.next_release.saturating_sub(jitter);
+        let late = head.put_back.filter(|_| self.can_miss());
+        Some(late.map_or(missed, |since| missed.min(follower.max(since))))
+    }
+
+    /// Returns the first instant at which the head, which has several segments and may be missed, is late to begin under
+    /// VDS: after an eighth of its time.
+    pub(crate) fn late_to_begin_at(&self, policy: Policy) -> Option<u64> {
+        let contract = self.contract.filter(|contract| contract.late == Late::Drop)?;
+        let head = self
+            .head
+            .as_ref()
+            .filter(|head| !head.whole && !head.begun && head.put_back.is_none())?;
+        if policy != Policy::Vds || !self.can_miss() || head.deadline == NEVER {
+            return None;
+        }
+        let due = u128::from(contract.deadline.as_nanos()) * 7 / 8;
+        let lead = u64::try_from(due).unwrap_or(NEVER).clamp(1, NEVER / 2);
+        Some((head.deadline + 1).saturating_sub(lead))
+    }
+
+    /// Returns true if the window is owed services, and its next sample may be missed.
+    pub(crate) fn can_miss(&self) -> bool {
+        let (left, required) = self.remaining();
+        0 < required && required < left && self.loss().x() > 0
     }
 
     pub(crate) fn loss(&self) -> LossTolerance {

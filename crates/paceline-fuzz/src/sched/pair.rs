@@ -143,7 +143,12 @@ impl Pair<'_> {
 
     fn arrive(&mut self, stream: u32, service: u64, age: u64) {
         let arrived = self.now - Duration::from_nanos(age);
-        let head = Head::whole(arrived, Duration::from_nanos(service), 1);
+        let left = Left {
+            service: Duration::from_nanos(service),
+            segment: 1,
+            last: service.is_multiple_of(2),
+        };
+        let head = Head { arrived, left };
         self.waiting[stream as usize].push_back(head);
         self.announce(stream);
     }
@@ -189,7 +194,8 @@ impl Pair<'_> {
         let left = head.left.service.as_nanos();
         let segment = left.min(longest);
         if segment < left {
-            head.left = Left { service: Duration::from_nanos(left - segment), segment: 1 };
+            let service = Duration::from_nanos(left - segment);
+            head.left = Left { service, segment: 1, last: left - segment <= longest };
             let left = head.left;
             self.fast.handle_segment(stream, 1, left);
             self.slow.handle_segment(stream, left);

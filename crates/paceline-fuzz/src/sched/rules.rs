@@ -20,7 +20,7 @@ pub(crate) type Settled = (Ordering, usize);
 pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
     let due = |seen: Seen<'_>| {
         let due = seen.line.contract.map_or(0, |contract| contract.deadline.as_nanos());
-        seen.head.arrived.saturating_add(due)
+        seen.head.released.saturating_add(due)
     };
     let level = |seen: Seen<'_>| u64::from(seen.line.level);
     let (one, other) = (a.head, b.head);
@@ -96,6 +96,12 @@ fn virtual_deadline(seen: Seen<'_>) -> Option<(i128, i128)> {
     let (deadline, period) =
         (i128::from(seen.head.deadline), i128::from(contract.period.as_nanos()));
     if contract.loss.y() == 0 {
+        return Some((deadline, 1));
+    }
+    if seen.line.can_miss() && seen.head.put_back.is_some() {
+        return None;
+    }
+    if seen.line.can_miss() && seen.head.begun {
         return Some((deadline, 1));
     }
     let (left, required) = (i128::from(left), i128::from(required));

@@ -87,6 +87,7 @@ impl Twin {
         let (turn, service) = ((!ranked).then_some(turn), head.left.service.as_nanos());
         line.head = Some(Waiting {
             arrived,
+            released: if early && waits { release } else { arrived },
             serial,
             service,
             release,
@@ -94,6 +95,9 @@ impl Twin {
             late: false,
             turn,
             ahead: false,
+            whole: head.left.last,
+            begun: false,
+            put_back: None,
         });
         // The round-robin position is evaluated as of the head's arrival, even if `handle_head` runs later.
         let soon = line.soon().filter(|soon| early && waits && *soon <= arrived);
@@ -112,6 +116,7 @@ impl Twin {
         let (Some(contract), Some(head)) = (&line.contract, &mut line.head) else { return false };
         line.next_release = line.next_release.saturating_add(over);
         head.deadline = head.deadline.saturating_add(over);
+        head.released = head.released.saturating_add(over);
         head.release = match line.next_release {
             NEVER => NEVER,
             next => {
@@ -143,14 +148,21 @@ impl Twin {
     pub(crate) fn handle_segment(&mut self, stream: StreamIndex, left: Left) {
         self.turns += 1;
         let turn = self.turns;
-        let Some(head) = self.line(stream).and_then(|line| line.head.as_mut()) else { return };
+        let Some(line) = self.line(stream) else { return };
+        let can_miss = line.can_miss() && line.contract.is_some_and(|it| it.late == Late::Drop);
+        let Some(head) = line.head.as_mut() else { return };
         head.service = left.service.as_nanos();
+        head.begun |= head.turn.is_none() && can_miss && !head.whole && head.put_back.is_none();
         head.turn = head.turn.map(|_| turn);
     }
 
     /// Ranks each head whose period has begun.
     fn release(&mut self, now: u64) {
+        let policy = self.policy;
         for line in self.lines.iter_mut().flatten() {
+            if let Some(late) = line.late_to_begin_at(policy).filter(|at| *at <= now) {
+                line.head.as_mut().into_iter().for_each(|head| head.put_back = Some(late));
+            }
             if line.suspended || line.contract.is_none() {
                 continue;
             }
@@ -218,7 +230,7 @@ impl Twin {
         self.release(now);
         loop {
             let starts = self.lines.iter().enumerate().filter_map(|(at, line)| {
-                let start = line.as_ref()?.head.as_ref()?.missed_at();
+                let start = line.as_ref()?.missed_at()?;
                 (start <= now && start != NEVER).then_some((start, at))
             });
             let (_, at) = starts.min()?;
@@ -291,9 +303,11 @@ impl Twin {
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {
         let heads = self.lines.iter().flatten().filter_map(|line| {
             let head = line.head.as_ref().filter(|_| line.contract.is_some())?;
+            let missed = line.missed_at()?;
+            let missed = line.late_to_begin_at(self.policy).map_or(missed, |at| at.min(missed));
             let early = head.turn.is_some() && !line.suspended;
             let moves = line.soon().filter(|_| !head.ahead).unwrap_or(head.release);
-            Some(if early { head.missed_at().min(moves) } else { head.missed_at() })
+            Some(if early { missed.min(moves) } else { missed })
         });
         let next = heads.min().filter(|&at| at != NEVER)?;
         Some(Instant::from_nanos(next.max(now.as_nanos() + 1)))

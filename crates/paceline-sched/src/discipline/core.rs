@@ -85,9 +85,14 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// Updates the rank of the head of `index` if it is ranked.
-    fn rank_anew(&mut self, index: StreamIndex) {
-        let Some((stream, _)) = self.streams.get_mut(index) else { return };
+    /// Updates the head of `index` in the lists, after its window or what is left of it changed.
+    fn list_anew(&mut self, index: StreamIndex) {
+        let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head())
+        else {
+            return;
+        };
+        let changes = stream.changes_at(self.rules.expires_at(stream, clauses), clauses);
+        self.lists.events.set(index.0, changes.as_nanos());
         if stream.suspended || stream.place != Place::Ranked {
             return;
         }
@@ -215,7 +220,9 @@ impl<R: Rules> Scheduler for Core<R> {
         let (arrived, serial) = (head.arrived, self.announced);
         self.announced += 1;
         let due = stream.due(clauses);
-        self.rules.announced(stream, Arrival { index, follows: false, arrived, due, serial });
+        let (released, whole) = (arrived, head.left.last);
+        let arrival = Arrival { index, follows: false, arrived, released, due, serial, whole };
+        self.rules.announced(stream, arrival);
         stream.place = Place::Demoted;
         self.lists.list(&mut self.rules, (stream, clauses), index);
     }
@@ -230,19 +237,20 @@ impl<R: Rules> Scheduler for Core<R> {
             return;
         };
         stream.put_off(over);
+        self.rules.put_off(&mut stream.own, over);
         stream.place = Place::Early;
         self.lists.list(&mut self.rules, (stream, clauses), index);
     }
 
     fn suspend(&mut self, index: StreamIndex) {
         self.settle();
-        let Some((stream, _)) = self.streams.get_mut(index) else { return };
+        let Some((stream, clauses)) = self.streams.get_mut(index) else { return };
         if !core::mem::replace(&mut stream.suspended, true) {
             self.rules.suspended(stream);
         }
         if stream.has_head() {
             self.lists.ranks.set(index.0, Key::ABSENT);
-            self.lists.events.set(index.0, stream.missed_at().as_nanos());
+            self.lists.events.set(index.0, self.rules.expires_at(stream, clauses).as_nanos());
         }
     }
 
@@ -308,7 +316,8 @@ impl<R: Rules> Scheduler for Core<R> {
             }
             Place::Nowhere | Place::Ahead => None,
         };
-        self.lists.events.set(index.0, stream.changes_at(clauses).as_nanos());
+        let changes = stream.changes_at(self.rules.expires_at(stream, clauses), clauses);
+        self.lists.events.set(index.0, changes.as_nanos());
         if let Some(rank) = rank.filter(|_| !stream.suspended) {
             self.lists.ranks.set(index.0, rank);
         }
@@ -346,13 +355,11 @@ impl<R: Rules> Scheduler for Core<R> {
     }
 
     fn handle_left(&mut self, index: StreamIndex, left: Left) {
-        let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head())
-        else {
+        let Some((stream, _)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head()) else {
             return;
         };
         stream.set_left(left);
-        self.lists.events.set(index.0, stream.changes_at(clauses).as_nanos());
-        self.rank_anew(index);
+        self.list_anew(index);
     }
 
     #[inline]
@@ -379,7 +386,7 @@ impl<R: Rules> Scheduler for Core<R> {
         let loss = stream.loss();
         self.rules.missed(&mut stream.own, loss, 1);
         let violated = stream.account.record_missed(loss);
-        self.rank_anew(index);
+        self.list_anew(index);
         violated
     }
 
@@ -392,7 +399,7 @@ impl<R: Rules> Scheduler for Core<R> {
             self.rules.met(&mut stream.own, loss);
             stream.account.record_met(loss);
         }
-        self.rank_anew(index);
+        self.list_anew(index);
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {

@@ -1,15 +1,17 @@
-//! Earliest deadline first, relative to arrival or to the contract's clock.
+//! Earliest deadline first, relative to release or to the contract's clock.
 
 use super::Terms;
 use super::rules::{Arrival, Rules as CoreRules, owed};
 use super::stream::Stream;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
-/// EDF: the deadline of a sample is its arrival plus the relative deadline, however early it arrives.
+/// EDF: the deadline of a sample is its release plus the relative deadline. A sample is released when it arrives,
+/// or when its period begins if it must wait for that, as in a rate-controlled link with an EDF scheduler
+/// (Georgiadis, Guérin, Peris & Sivarajan 1996).
 #[derive(Clone, Debug)]
-pub(super) struct ByArrival;
+pub(super) struct ByRelease;
 
-impl CoreRules for ByArrival {
+impl CoreRules for ByRelease {
     /// The deadline of the head.
     type Own = Instant;
 
@@ -19,7 +21,11 @@ impl CoreRules for ByArrival {
 
     #[inline]
     fn announced(&mut self, stream: &mut Stream<Instant>, arrival: Arrival) {
-        stream.own = arrival.arrived + arrival.due;
+        stream.own = arrival.released + arrival.due;
+    }
+
+    fn put_off(&mut self, own: &mut Instant, over: Duration) {
+        *own += over;
     }
 
     #[inline]

@@ -49,7 +49,7 @@ impl Lists {
             self.turns += 1;
             turn(stream.place, self.turns)
         });
-        let event = stream.changes_at(clauses).as_nanos();
+        let event = stream.changes_at(rules.expires_at(stream, clauses), clauses).as_nanos();
         if stream.suspended {
             self.ranks.set(index.0, Key::ABSENT);
             self.events.set(index.0, event);

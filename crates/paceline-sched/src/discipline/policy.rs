@@ -20,7 +20,8 @@ pub enum Policy {
     Fifo,
     /// The lowest priority number first, in order of arrival among equals.
     StaticPriority,
-    /// Earliest deadline first, with deadlines relative to the sample's arrival.
+    /// Earliest deadline first, with deadlines relative to the sample's arrival, or to the beginning of its
+    /// period if it must wait for that ([`Eligibility::OncePerPeriod`]).
     Edf,
     /// Earliest due date: EDF on the deadlines of the contract's clock, so that a sample which arrives
     /// before its period gains nothing (Ferrari & Verma 1990).

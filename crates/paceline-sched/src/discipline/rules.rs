@@ -1,6 +1,6 @@
 //! The interface between a discipline and the core: ranks of heads and adjustment of windows.
 
-use super::stream::Stream;
+use super::stream::{Clauses, Stream};
 use super::{StreamIndex, Terms, WindowState};
 use crate::contract::LossTolerance;
 use crate::time::{Duration, Instant};
@@ -28,10 +28,14 @@ pub(super) struct Arrival {
     /// The preceding head was sent just now, so the stream has been backlogged without interruption.
     pub(super) follows: bool,
     pub(super) arrived: Instant,
+    /// The beginning of its period if the head waits for that; otherwise as `arrived`.
+    pub(super) released: Instant,
     /// The time from release to deadline, if the stream has a contract.
     pub(super) due: Duration,
     /// The number of heads announced on this link before this one.
     pub(super) serial: u64,
+    /// True if the head is sent in one segment.
+    pub(super) whole: bool,
 }
 
 /// The rules of one discipline. Most methods do nothing by default.
@@ -47,6 +51,19 @@ pub(super) trait Rules: Debug {
     fn open(&mut self, terms: &Terms) -> Self::Own;
     /// Handles a new head, before it is ranked for the first time.
     fn announced(&mut self, _stream: &mut Stream<Self::Own>, _arrival: Arrival) {}
+    /// Handles a head whose period begins later by `over`.
+    fn put_off(&mut self, _own: &mut Self::Own, _over: Duration) {}
+    /// Returns the first instant from which the present head is missed or [put back](Self::put_back).
+    #[inline]
+    fn expires_at(&self, stream: &Stream<Self::Own>, _clauses: &Clauses) -> Instant {
+        stream.missed_at()
+    }
+    /// Handles the first instant after [`Self::expires_at`]. Returns true if the head is not missed yet, but ranks
+    /// behind others from now on.
+    #[inline]
+    fn put_back(&mut self, _stream: &mut Stream<Self::Own>) -> bool {
+        false
+    }
     /// Returns the rank of a head that begins to compete, or that competes already and has changed:
     /// [`owed`] or [`spare`]. `None` places it in the round robin.
     fn rank(&mut self, stream: &mut Stream<Self::Own>) -> Option<u128>;

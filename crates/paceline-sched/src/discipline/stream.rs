@@ -299,11 +299,10 @@ impl<O> Stream<O> {
     }
 
     /// Returns the instant at which time alone next changes the present head: its period begins, or it
-    /// is missed.
+    /// expires at `expires`.
     #[inline]
-    pub(super) fn changes_at(&self, clauses: &Clauses) -> Instant {
-        let missed = self.missed_at();
-        if self.waits() { missed.min(self.moves_at(clauses)) } else { missed }
+    pub(super) fn changes_at(&self, expires: Instant, clauses: &Clauses) -> Instant {
+        if self.waits() { expires.min(self.moves_at(clauses)) } else { expires }
     }
 
     /// Returns the instant from which the present head can no longer end in time; [`Instant::FAR`] for
@@ -313,10 +312,22 @@ impl<O> Stream<O> {
     /// further.
     #[inline]
     pub(super) fn missed_at(&self) -> Instant {
+        self.too_late_for(self.service)
+    }
+
+    /// Returns the first instant from which the deadline of the present head is less than `time` away.
+    #[inline]
+    pub(super) fn too_late_for(&self, time: Duration) -> Instant {
         if self.deadline == Instant::FAR {
             return Instant::FAR;
         }
-        self.deadline + Duration::from_nanos(1) - self.service
+        self.deadline + Duration::from_nanos(1) - time
+    }
+
+    /// Returns the earliest instant at which the period of the sample behind the present head may begin.
+    #[inline]
+    pub(super) fn follower_at(&self, clauses: &Clauses) -> Instant {
+        self.next_release - self.jitter(clauses)
     }
 
     /// Advances a missed deadline by whole periods until `service` fits again after `now`, and returns
@@ -354,6 +365,12 @@ pub(super) struct Account {
 impl Account {
     const fn open(loss: LossTolerance) -> Self {
         Self { left: loss.y(), owes: loss.y().saturating_sub(loss.x()) }
+    }
+
+    /// Returns true if services are owed, and the next sample may still be missed.
+    #[inline]
+    pub(super) const fn can_miss(self) -> bool {
+        0 < self.owes && self.owes < self.left
     }
 
     /// Counts one more sample that ended in time.

@@ -132,7 +132,7 @@ impl Head {
     /// Returns a head that is sent in one segment of `bytes`.
     #[must_use]
     pub const fn whole(arrived: Instant, service: Duration, bytes: u32) -> Self {
-        Self { arrived, left: Left { service, segment: bytes } }
+        Self { arrived, left: Left { service, segment: bytes, last: true } }
     }
 }
 
@@ -145,6 +145,8 @@ pub struct Left {
     ///
     /// The segment actually sent may be shorter or longer; its actual size is charged.
     pub segment: u32,
+    /// True if that segment is the last one.
+    pub last: bool,
 }
 
 /// The outcome of a sample's service.

@@ -36,7 +36,7 @@ fn head(arrived: u64, service: u64) -> Head {
 }
 
 fn left(service: u64) -> Left {
-    Left { service: ms(service), segment: 1 }
+    Left { service: ms(service), segment: 1, last: true }
 }
 
 fn link(policy: Policy, contracts: &[Option<Contract>]) -> Discipline {
@@ -442,7 +442,7 @@ fn a_new_capacity_keeps_the_service_order() {
         let first = link.pick(at(0)).unwrap();
         let mut other = link.clone();
         for stream in [A, B, C] {
-            other.handle_left(stream, Left { service: ms(5), segment: 1 });
+            other.handle_left(stream, Left { service: ms(5), segment: 1, last: true });
         }
         assert_eq!(other.pick(at(0)), Some(first), "{policy}");
         assert_eq!(segments(&mut other, at(0), 7), segments(&mut link, at(0), 7), "{policy}");

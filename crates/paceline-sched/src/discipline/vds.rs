@@ -11,10 +11,10 @@
 
 use super::Terms;
 use super::division::parts;
-use super::rules::{Rules as CoreRules, owed, spare};
-use super::stream::{Account, Stream};
+use super::rules::{Arrival, Rules as CoreRules, owed, spare};
+use super::stream::{Account, Clauses, Stream};
 use crate::contract::LossTolerance;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// The number of fraction bits of a virtual deadline, as returned by [`parts`]. The fraction is exact,
 /// since m' has less than half as many bits.
@@ -24,25 +24,88 @@ const ORIGIN: u128 = 1 << 64;
 /// The latest representable virtual deadline; later ones saturate.
 const LAST: u128 = (1 << (126 - FRACTION)) - 1;
 
+/// The progress of a head of several segments that may be missed: [`Lead::SAFE`], [`Lead::BEGUN`], [`Lead::LATE`], or the
+/// time before its deadline by which it must begin.
+///
+/// Its virtual deadline may be later than its deadline. If others were sent after its first segment, its deadline
+/// could pass, and the time of its first segments, which admission granted to the samples that are owed, would be
+/// lost. So a head that begins in the first eighth of its time is due by its own deadline from then on, for which
+/// admission charges (`paceline-admit/src/owed.rs`). Later, it may begin only if no stream is owed anything, until the
+/// next sample of its stream may take its place. The paper's samples have one segment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Lead(Duration);
+
+impl Lead {
+    /// Nothing can be lost: the head has one segment, or may not be missed.
+    const SAFE: Self = Self(Duration::ZERO);
+    /// The head has begun in time. No deadline is as long as this.
+    const BEGUN: Self = Self(Duration::MAX);
+    /// The head has not begun in time.
+    const LATE: Self = Self(Duration::from_nanos(u64::MAX - 1));
+
+    fn new(due: Duration) -> Self {
+        Self(due.mul_div(7, 8).clamp(Duration::from_nanos(1), Duration::from_nanos(u64::MAX / 2)))
+    }
+}
+
 /// Orders heads by virtual deadline, and then heads that are owed nothing by deadline.
 #[derive(Clone, Debug)]
 pub(super) struct Rules;
 
 impl CoreRules for Rules {
-    type Own = ();
+    type Own = Lead;
 
-    fn open(&mut self, _: &Terms) {}
+    fn open(&mut self, _: &Terms) -> Lead {
+        Lead::SAFE
+    }
+
+    #[inline]
+    fn announced(&mut self, stream: &mut Stream<Lead>, Arrival { due, whole, .. }: Arrival) {
+        let lost = !whole && stream.drops() && stream.loss().x() > 0;
+        stream.own = if lost { Lead::new(due) } else { Lead::SAFE };
+    }
+
+    #[inline]
+    fn expires_at(&self, stream: &Stream<Lead>, clauses: &Clauses) -> Instant {
+        let missed = stream.missed_at();
+        match stream.own {
+            _ if !stream.account.can_miss() => missed,
+            Lead::SAFE | Lead::BEGUN => missed,
+            Lead::LATE => missed.min(stream.follower_at(clauses)),
+            Lead(lead) => missed.min(stream.too_late_for(lead)),
+        }
+    }
+
+    fn put_back(&mut self, stream: &mut Stream<Lead>) -> bool {
+        let begins = !matches!(stream.own, Lead::SAFE | Lead::BEGUN | Lead::LATE);
+        let late = begins && stream.account.can_miss();
+        if late {
+            stream.own = Lead::LATE;
+        }
+        late
+    }
+
+    fn sent(&mut self, stream: &mut Stream<Lead>, _: u32) -> Option<u128> {
+        let begins = !matches!(stream.own, Lead::SAFE | Lead::BEGUN | Lead::LATE);
+        if !begins || !stream.has_head() || !stream.account.can_miss() {
+            return None;
+        }
+        stream.own = Lead::BEGUN;
+        Some(rank(stream))
+    }
 
     #[inline(always)]
-    fn rank(&mut self, stream: &mut Stream<()>) -> Option<u128> {
+    fn rank(&mut self, stream: &mut Stream<Lead>) -> Option<u128> {
         if stream.contracted() { Some(rank(stream)) } else { None }
     }
 
-    fn virtual_deadline(&self, stream: &Stream<()>) -> Instant {
+    fn virtual_deadline(&self, stream: &Stream<Lead>) -> Instant {
         let Account { left, owes } = stream.account;
         match (left, owes) {
             (0, 0) => stream.deadline,
             (_, 0) => Instant::FAR,
+            _ if stream.own == Lead::LATE && owes < left => Instant::FAR,
+            _ if stream.own == Lead::BEGUN && owes < left => stream.deadline,
             _ => {
                 stream.deadline - stream.period()
                     + stream.period().mul_div(left.into(), owes.into())
@@ -52,12 +115,15 @@ impl CoreRules for Rules {
 }
 
 #[inline(always)]
-fn rank(stream: &Stream<()>) -> u128 {
+fn rank(stream: &Stream<Lead>) -> u128 {
     let deadline = u128::from(stream.deadline.as_nanos());
     let Account { left, owes } = stream.account;
-    if owes == 0 {
-        // 0/0 has no window over which to spread services: plain EDF.
-        return if left == 0 { owed((ORIGIN + deadline) << FRACTION) } else { spare(deadline) };
+    if owes == 0 && left > 0 || stream.own == Lead::LATE && owes < left {
+        return spare(deadline);
+    }
+    // 0/0 has no window over which to spread services: plain EDF.
+    if owes == 0 || stream.own == Lead::BEGUN && owes < left {
+        return owed((ORIGIN + deadline) << FRACTION);
     }
     let period = stream.period().as_nanos();
     let begins = ORIGIN + deadline - u128::from(period);

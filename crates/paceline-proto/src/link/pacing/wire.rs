@@ -120,7 +120,8 @@ impl Wire {
     /// Returns the service demand of `bytes` of payload for the discipline.
     pub(in crate::link) fn left(&self, bytes: usize) -> Left {
         let frame = usize::try_from(self.frame_bytes - FRAME_HEADERS).unwrap_or(usize::MAX);
-        Left { service: self.service(bytes), segment: spent(bytes, bytes.min(frame)) }
+        let segment = spent(bytes, bytes.min(frame));
+        Left { service: self.service(bytes), segment, last: bytes <= frame }
     }
 
     /// Returns the size of a sample on the wire, if it is sent alone.

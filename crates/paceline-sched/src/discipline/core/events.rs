@@ -23,7 +23,11 @@ impl<R: Rules> Core<R> {
             let index = StreamIndex(slot);
             let (stream, clauses) = self.streams.get_mut(index)?;
             if !stream.waits() || stream.moves_at(clauses) > now {
-                return Some(index);
+                if !self.rules.put_back(stream) {
+                    return Some(index);
+                }
+                self.lists.list(&mut self.rules, (stream, clauses), index);
+                continue;
             }
             stream.place = stream.place_at(now, clauses);
             // The fast path of [`Lists::list`](super::Lists::list) for almost all heads whose period
@@ -31,7 +35,7 @@ impl<R: Rules> Core<R> {
             let ranked = stream.place == Place::Ranked;
             let rank = if ranked { self.rules.rank(stream) } else { None };
             match rank {
-                Some(rank) => self.lists.put(index, rank, stream.missed_at()),
+                Some(rank) => self.lists.put(index, rank, self.rules.expires_at(stream, clauses)),
                 None => self.lists.list(&mut self.rules, (stream, clauses), index),
             }
             // Each step may reveal a stream that will be needed soon.
@@ -65,12 +69,11 @@ impl<R: Rules> Core<R> {
     /// Postpones a head that cannot end in time and is sent late. Returns a miss at its first deadline
     /// only.
     fn postpone_missed(&mut self, index: StreamIndex, now: Instant) -> Option<Miss> {
-        let (stream, clauses) = self.streams.get_mut(index)?;
+        let (stream, _) = self.streams.get_mut(index)?;
         let first = !stream.charged;
         let periods = stream.postpone(now);
-        self.lists.events.set(index.0, stream.changes_at(clauses).as_nanos());
         let violated = self.charge(index, periods);
-        self.rank_anew(index);
+        self.list_anew(index);
         first.then_some(Miss { stream: index, dropped: false, violated })
     }
 

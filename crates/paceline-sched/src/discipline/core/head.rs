@@ -21,10 +21,11 @@ pub(super) fn begin<R: Rules>(
     stream.set_left(head.left);
     let early = stream.contracted() && stream.begin(head.arrived, clauses);
     let waits = early && eligibility == Eligibility::OncePerPeriod;
-    let (arrived, serial) = (head.arrived, *announced);
+    let (arrived, serial, whole) = (head.arrived, *announced, head.left.last);
     *announced += 1;
     let due = stream.due(clauses);
-    rules.announced(stream, Arrival { index, follows, arrived, due, serial });
+    let released = if waits { stream.release(clauses) } else { arrived };
+    rules.announced(stream, Arrival { index, follows, arrived, released, due, serial, whole });
     if waits || stream.is_apart() {
         // Use the queue as of its arrival, which is not after now; its events account for the time
         // since.
@@ -32,13 +33,14 @@ pub(super) fn begin<R: Rules>(
         // The fast path of [`Lists::list`] for almost all early heads. It makes a decision of DWCS 2 to
         // 11 % faster.
         if stream.place == Place::Ahead && !stream.is_apart() {
-            return lists.put(index, ahead(stream, clauses), stream.changes_at(clauses));
+            let changes = stream.changes_at(rules.expires_at(stream, clauses), clauses);
+            return lists.put(index, ahead(stream, clauses), changes);
         }
         return lists.list(rules, (stream, clauses), index);
     }
     stream.place = Place::Ranked;
     match rules.rank(stream) {
-        Some(rank) => lists.put(index, rank, stream.missed_at()),
+        Some(rank) => lists.put(index, rank, rules.expires_at(stream, clauses)),
         None => lists.list(rules, (stream, clauses), index),
     }
 }

@@ -197,7 +197,7 @@ fn invalid_calls_cost_no_stream_anything() {
     assert!(tree.seat(stream, home));
     tree.join(stream, ServiceClass::BestEffort);
     tree.handle_served(stream, 1_000, Instant::ZERO);
-    tree.handle_segment(stream, 1_000, Left { service: ms(1), segment: 1 });
+    tree.handle_segment(stream, 1_000, Left { service: ms(1), segment: 1, last: true });
     assert_eq!(tree.service(home).map(|service| service.total), Some(0));
     tree.handle_head(stream, Head::whole(Instant::ZERO, ms(1), 100));
     for _ in 0..1_000 {
