@@ -338,7 +338,7 @@ fn every_example_has_a_test() {
 #[test]
 fn invalid_input_is_refused_with_its_field() {
     let host = Host::new();
-    host.run(&["schedule", "no-such.json"]).said(1, "cannot read no-such.json");
+    host.run(&["schedule", "no-such.json"]).said(1, "cannot open no-such.json");
     host.run(&["schedule"]).said(2, "<FILE>");
     host.run(&["bench", "hop", "--seconds=5"]).said(2, "'--seconds': write --duration 10s");
     host.run(&["bench", "hop", "--duration", "5"]).said(2, "needs a unit: 5s, 5000ms");
