@@ -359,10 +359,9 @@ impl Admission {
     /// Returns the delay variation at the next hop of a stream with the demand `demand`.
     #[must_use]
     pub fn bunches(&self, demand: &StreamDemand) -> Duration {
-        if self.spec.rule.regulates() {
-            return Duration::ZERO;
-        }
-        demand.bunched().saturating_add(demand.deadline())
+        // A discipline that re-spaces samples removes the variation of earlier hops and adds its own.
+        let before = if self.spec.rule.regulates() { Duration::ZERO } else { demand.bunched() };
+        before.saturating_add(demand.deadline())
     }
 
     /// Returns the part of the delay variation `bunched` that counts at this link. It is zero if

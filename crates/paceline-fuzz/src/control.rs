@@ -236,6 +236,6 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         idle: None,
         with: None,
         proves: false,
-        spare: false,
+        spare: input.flag(),
     }
 }

@@ -20,6 +20,7 @@ mod change;
 mod codec;
 mod contract;
 mod detour;
+mod disjoint;
 mod excess;
 mod flood;
 mod grant;

@@ -40,6 +40,7 @@ mod seating;
 mod shed;
 mod stream;
 mod streams;
+mod succession;
 mod windows;
 
 pub use crate::classes::{
@@ -76,6 +77,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::{Offer, Queued};
 use streams::Streams;
+use succession::Successions;
 
 /// The configuration of a link.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +115,7 @@ pub struct Link {
     suspended: Vec<StreamIndex>,
     /// Streams that are being replaced by others.
     retiring: Vec<StreamIndex>,
+    successions: Successions,
     hops: Hops,
     events: VecDeque<LinkEvent>,
     frames: u64,
@@ -150,6 +153,7 @@ impl Link {
             streams: Streams::default(),
             suspended: Vec::new(),
             retiring: Vec::new(),
+            successions: Successions::default(),
             hops: Hops::default(),
             events: VecDeque::new(),
             frames: 0,
@@ -182,6 +186,7 @@ impl Link {
             return false;
         }
         self.groups.note_opened(index, key);
+        self.note_moved(index, &Arc::default());
         self.seat(index);
         if up {
             self.join(index);
@@ -200,6 +205,7 @@ impl Link {
         let recounts = stream.spec.contract.is_some() != spec.contract.is_some();
         let version = stream.version;
         let gets_contract = stream.spec.contract.is_none() && spec.contract.is_some();
+        let before = Arc::clone(&stream.spec.subscriptions);
         stream.update(spec);
         if gets_contract {
             stream.demote_queue(now);
@@ -218,6 +224,7 @@ impl Link {
         if recounts {
             self.count_queues();
         }
+        self.note_moved(index, &before);
     }
 
     /// Closes a stream and drops its queued samples. Returns its final counters.
@@ -226,6 +233,7 @@ impl Link {
         self.groups.note_closed(index, (stream.spec.publisher, stream.spec.form));
         self.repairs.forget(|key| key.stream == index);
         self.retiring.retain(|retiring| *retiring != index);
+        self.successions.remove(index);
         self.discipline.leave(index);
         self.backlog.free_later(stream.drop_all(DropReason::NoRoute));
         // `announced` is also false while a lost announcement is repeated; the receiver may know the stream
@@ -350,6 +358,7 @@ impl Link {
         self.open_gates(now);
         self.drop_hopeless(now);
         self.drop_missed(now);
+        self.settle_successions();
     }
 
     /// Returns the next event, if any.

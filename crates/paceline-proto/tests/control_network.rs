@@ -19,11 +19,14 @@ mod control_network {
     mod proxies;
     mod publisher_requests;
     mod random;
+    mod random_spares;
     mod refusals;
     mod reservations;
     mod rights;
     mod routes;
     mod spare;
+    mod spare_paths;
+    mod spare_surveys;
     mod truth;
     mod two_way;
     mod two_way_dry_run;

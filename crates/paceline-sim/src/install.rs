@@ -223,6 +223,7 @@ impl Node {
         let until = now + if keeps { end.link.hand_over_max(index) } else { RETIRE_MAX };
         let retired = Retired { key: (hop, source.publisher, key.form), index, until };
         if keeps {
+            end.link.hand_over(index);
             end.retired.push(retired);
         } else if followed {
             end.link.retire_stream(now, index);

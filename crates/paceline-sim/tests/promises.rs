@@ -104,6 +104,17 @@ fn previously_failing_networks_of_every_request_keep_their_contracts() {
     }
 }
 
+/// Samples that subscriptions received in a new stream overtook those on the old one, which closed, ended with the first new
+/// sample, or went on without a contract.
+#[test]
+fn previously_failing_networks_of_overtaking_streams_keep_their_contracts() {
+    let seeds = [(74_571, Policy::Vds), (77_240, Policy::DWCS), (79_110, Policy::Vds)];
+    for (seed, policy) in seeds.into_iter().chain([(78_324, Policy::DelayEdd)]) {
+        let outcome = run_under(seed, policy, Mix::FULL).unwrap_or_else(|error| panic!("{error}"));
+        assert!(outcome.samples > 0, "{seed}: {outcome}");
+    }
+}
+
 /// Thinners took different samples, the queue of a replaced stream was sent as best effort, samples were missing or came
 /// twice at a change to a stream that already flowed, and samples overtook the message that announced them.
 #[test]

@@ -70,9 +70,8 @@ impl AdmissionTest {
         !self.coincides() && !matches!(self, Self::Delivery)
     }
 
-    /// True if each hop re-spaces samples by the contract's period. Regulation removes the delay
-    /// variation of earlier hops at no cost in the worst case, so the next hop sees the original
-    /// contract.
+    /// True if the hop re-spaces samples by the contract's period. This removes the delay variation of
+    /// earlier hops at no cost in the worst case, so only that of the hop itself remains.
     pub(super) const fn regulates(self) -> bool {
         matches!(self, Self::Vds { .. } | Self::Dwcs { .. } | Self::Delivery)
     }

@@ -50,6 +50,17 @@ fn admit(
     }
 }
 
+/// A hop that spaces samples again delays them by different times all the same.
+#[test]
+fn the_next_hop_is_charged_for_the_delay_variation_of_this_one() {
+    let ms = Duration::from_millis;
+    let demand = leaky(8_000, 1, ms(8)).with_bunched(ms(5));
+    let spaces = link(100, AdmissionTest::Vds { coincide: false }, 0);
+    let keeps = link(100, AdmissionTest::StaticPriority, 0);
+    assert_eq!((spaces.bunches(&demand), keeps.bunches(&demand)), (ms(8), ms(13)));
+    assert_eq!((spaces.arriving(ms(13)), keeps.arriving(ms(13))), (ms(0), ms(13)));
+}
+
 #[test]
 fn sums_below_limits_match_seed_003() {
     // 32 packets of 4,500 bytes and 30 Mbit/s, both as strict limits.

@@ -6,6 +6,7 @@ use crate::config::NodeArgs;
 use crate::exit;
 use crate::status::{describe_tags, settle};
 use crate::stop::Stop;
+use paceline::contract::GrantedHop;
 use paceline::network::{NetworkStream, NetworkView};
 use paceline::status::PublisherId;
 use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus};
@@ -232,14 +233,23 @@ impl Hosts<'_> {
         link.streams.iter().any(|it| it.contract.is_some() && kept(&it.publisher))
     }
 
-    /// Returns the processors of a host for streams. If contracts of other tags pass there, they keep all that is reserved,
-    /// also for the planned tags: the status has no time per tag.
+    /// Returns the hops from a node that spares of other tags reserve.
+    fn spares<'s>(
+        &self,
+        status: &'s NodeStatus,
+    ) -> impl Iterator<Item = (PublisherId, &'s GrantedHop)> {
+        let kept = status.reservations.iter().filter(|it| !self.planned.contains(&it.publisher));
+        let hops = kept.flat_map(|grant| grant.spare.iter().map(|hop| (grant.publisher, hop)));
+        hops.filter(|(_, hop)| hop.node == status.id)
+    }
+
+    /// Returns the processors of a host for streams. If contracts of other tags or their spares pass there, they keep all
+    /// that is reserved, also for the planned tags: the status has no time per tag.
     fn cpu(&self, status: &NodeStatus) -> Option<f64> {
         let processor = status.processor?;
-        let held = match status.links.iter().any(|link| self.is_kept(link)) {
-            true => processor.held,
-            false => 0,
-        };
+        let keeps = status.links.iter().any(|link| self.is_kept(link))
+            || self.spares(status).next().is_some();
+        let held = if keeps { processor.held } else { 0 };
         Some(Wait::from_nanos(processor.most.saturating_sub(held)).as_secs_f64())
     }
 
@@ -252,11 +262,19 @@ impl Hosts<'_> {
         self.link_of(hop).map_or(Wait::ZERO, |link| link.least_round_trip)
     }
 
-    /// Returns the bits per second that contracts of other tags reserve on the link of a hop.
+    /// Returns the bits per second that contracts of other tags and their spares reserve on the link of a hop.
     fn reserved(&self, hop: &HopView) -> u64 {
         let streams = self.link_of(hop).into_iter().flat_map(|link| &link.streams);
         let kept = streams.filter(|stream| !self.planned.contains(&stream.publisher));
-        kept.filter_map(|stream| stream.contract).map(|it| it.bits_per_s).sum()
+        let contracts: u64 =
+            kept.filter_map(|stream| stream.contract).map(|it| it.bits_per_s).sum();
+        let spares = self.status.get(&hop.from).into_iter().flat_map(|status| self.spares(status));
+        // Spares of one stream for several subscriptions share what they reserve.
+        let spares: BTreeSet<(PublisherId, u64)> = spares
+            .filter(|(_, spare)| spare.link == hop.link)
+            .map(|(publisher, spare)| (publisher, spare.bytes_per_s * 8))
+            .collect();
+        contracts + spares.into_iter().map(|(_, bits)| bits).sum::<u64>()
     }
 
     /// Returns half of the smallest round trip of a hop's link, or of the opposite one if only that measured it.
@@ -306,7 +324,10 @@ fn bytes(bytes_per_s: u64, period: Duration, every: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use paceline::Tag;
+    use paceline::contract::{Form, Grant};
     use paceline::network::NetworkNode;
+    use paceline::status::{Drops, SubscriptionId};
 
     #[test]
     fn neighbours_that_receive_the_groups_of_a_link_are_a_segment() {
@@ -327,5 +348,89 @@ mod tests {
         let segments: Vec<Option<usize>> =
             live.problem.links.iter().map(|link| link.segment).collect();
         assert_eq!(segments, [None, Some(0), Some(0), Some(3)]);
+    }
+
+    /// Returns the status of a robot whose publisher `index` has two subscriptions with a spare over its radio.
+    fn with_spares(index: u32, spare: &[GrantedHop]) -> NodeStatus {
+        let (id, name) = (NodeId(1), "robot".to_owned());
+        let grant = |subscription| Grant {
+            subscription: SubscriptionId { node: NodeId(2), index: subscription },
+            publisher: PublisherId { node: id, index },
+            revision: 0,
+            bound: Wait::ZERO.into(),
+            within: None,
+            learned: false,
+            hops: Vec::new(),
+            spare: spare.to_vec(),
+        };
+        NodeStatus {
+            id,
+            name,
+            at: Wait::ZERO,
+            publishers: Vec::new(),
+            subscriptions: Vec::new(),
+            buffers: Vec::new(),
+            links: Vec::new(),
+            reservations: vec![grant(0), grant(1)],
+            processor: None,
+            buffer: None,
+            drops: Drops::default(),
+            stalled: Vec::new(),
+            clock: None,
+        }
+    }
+
+    #[test]
+    fn spares_of_other_tags_keep_their_part_of_a_link() {
+        let node = |at: u64| {
+            let (id, host) = (NodeId(at), NodeId(at));
+            NetworkNode { id, name: format!("node{at}"), host, relays: true }
+        };
+        let capacity = Capacity::from_bits_per_s(10_000_000).ok();
+        let hop = |(from, to, link): (u64, u64, &str)| {
+            let (from, to, link) = (NodeId(from), NodeId(to), link.to_owned());
+            HopView { from, to, link, capacity, multicast: false }
+        };
+        let hops = [(1, 2, "radio"), (1, 3, "lan"), (3, 2, "radio")].map(hop).to_vec();
+        let spare = |(node, link): (u64, &str)| GrantedHop {
+            node: NodeId(node),
+            node_name: String::new(),
+            link: link.to_owned(),
+            capacity,
+            bytes_per_s: 300_000,
+            burst: 1_000,
+            bound: Wait::ZERO.into(),
+            realtime: false,
+        };
+        let status = with_spares(7, &[(1, "radio"), (3, "radio")].map(spare));
+        let free = |planned: u32| {
+            let publisher = PublisherId { node: NodeId(1), index: planned };
+            let period = Wait::from_millis(100);
+            let stream = NetworkStream {
+                publisher,
+                tag: Tag::new("camera").unwrap(),
+                period,
+                full_bytes_per_s: Some(1_000),
+                work: Wait::ZERO,
+                subscription: SubscriptionId { node: NodeId(2), index: 0 },
+                form: Form::FULL,
+                bytes_per_s: None,
+                form_period: period,
+                within: None,
+                place: NodeId(1),
+            };
+            let nodes = [1, 2, 3].map(node).to_vec();
+            let network = NetworkView { nodes, hops: hops.clone(), streams: vec![stream] };
+            let all = Pattern::new("**").unwrap();
+            let status = [status.clone()];
+            let live = Live::new(&network, &status, NodeId(9), &all, &Choices::default()).unwrap();
+            live.problem
+                .links
+                .iter()
+                .map(|it| it.capacity.unwrap().bits_per_s())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(free(8), [7_600_000, 10_000_000, 10_000_000], "a spare of another tag");
+        assert_eq!(free(7), [10_000_000; 3], "the plan replaces the contracts of its own tags");
     }
 }

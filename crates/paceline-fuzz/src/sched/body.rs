@@ -206,5 +206,5 @@ impl Link {
 
 fn left(input: &mut Input<'_>) -> Left {
     let service = Duration::from_nanos(number(input));
-    Left { service, segment: word(input), last: word(input) % 2 == 0 }
+    Left { service, segment: word(input), last: word(input).is_multiple_of(2) }
 }

@@ -17,13 +17,14 @@ mod spare;
 mod tie;
 mod turns;
 
-use super::booking::{Booking, request};
+use super::booking::{Booking, Replaced, request};
 use super::cut;
 use super::graph::Tree;
 use super::links::{DELIVERY, Links};
 use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, MARKS_MAX, PairKey, Registry};
+use super::spare::{KnownPaths, PathPair};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::tie::Ties;
 use crate::form::{Form, Proxy, ScaledForm};
@@ -69,21 +70,17 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    fn of(pair: &Pair<'_>, registry: &Registry, tree: &Tree) -> Option<Self> {
-        let path = match &pair.detour {
-            Some(Detour::Path(path)) => path.to_vec(),
-            Some(Detour::Obstacle(_)) | None => tree.path(pair.subscription.node)?,
-        };
-        Some(Self::on(pair, registry, path))
-    }
-
-    fn on(pair: &Pair<'_>, registry: &Registry, path: Vec<NodeId>) -> Self {
+    fn on(
+        pair: &Pair<'_>,
+        registry: &Registry,
+        path: Vec<NodeId>,
+        spare: Option<Vec<NodeId>>,
+    ) -> Self {
         // Whether a neighbour receives multicast groups changes no admission.
         let hop = |(from, to): (&NodeId, &NodeId)| {
             let hop = registry.record(*from).and_then(|record| record.neighbours.get(to));
             hop.map(|hop| HopInfo { multicast: false, ..hop.clone() })
         };
-        let spare = Self::second_path_of(pair, registry, &path);
         let both = core::iter::once(&path).chain(&spare);
         let ends = both.flat_map(|path| path.iter().zip(path.iter().skip(1)));
         let hops = ends.filter_map(hop).collect();
@@ -100,8 +97,8 @@ enum Standing {
     Pending,
     /// The path has reserved it.
     Granted,
-    /// It was refused, and the nodes of the path are surveyed for the best possible contract.
-    Surveyed,
+    /// It was refused, and the survey with this number asks the nodes of the path for the best possible contract.
+    Surveyed(u64),
 }
 
 /// This node's request for a pair.
@@ -163,6 +160,7 @@ pub(crate) struct Admission {
     bookings: BTreeMap<Key, Booking>,
     asks: BTreeMap<PairKey, Asked>,
     spares: BTreeMap<PairKey, Spare>,
+    paths_known: KnownPaths,
     keys: BTreeMap<Key, PairKey>,
     backoffs: BTreeMap<PairKey, Backoff>,
     /// The number of entries of `backoffs` with a refusal.
@@ -175,6 +173,8 @@ pub(crate) struct Admission {
     silent: Vec<Silence>,
     wake: Instant,
     rounds: u64,
+    /// The number of surveys so far.
+    surveys: u64,
     turns: Turns,
     /// What this node measured of forms of other nodes' publishers that it scales.
     pub(super) scaling: BTreeMap<PublisherId, Vec<ScaledForm>>,
@@ -210,7 +210,11 @@ pub(super) struct Denial {
 
 /// A refusal, about which the nodes of the path are to be asked for an offer.
 pub(super) struct Survey {
+    /// Distinguishes it from other surveys of the pair: one of its first path, one of its spare, or an earlier one.
+    pub(super) number: u64,
     pub(super) pair: PairKey,
+    /// The reservation that the refused request was to change.
+    pub(super) replaced: Replaced,
     pub(super) path: Vec<NodeId>,
     /// The index of the node that scales on the path.
     pub(super) proxy: usize,
@@ -248,6 +252,7 @@ impl Admission {
             bookings: BTreeMap::new(),
             asks: BTreeMap::new(),
             spares: BTreeMap::new(),
+            paths_known: KnownPaths::default(),
             keys: BTreeMap::new(),
             backoffs: BTreeMap::new(),
             refused: 0,
@@ -257,6 +262,7 @@ impl Admission {
             silent: Vec::new(),
             wake: Instant::FAR,
             rounds: 0,
+            surveys: 0,
             turns: Turns::new(),
             scaling: BTreeMap::new(),
             awake: BTreeSet::new(),
@@ -328,7 +334,8 @@ impl Admission {
         self.turns.count(unanswered);
         for pair in acts {
             self.leave_broken_path(now, round.registry, pair.key());
-            let Some(basis) = Basis::of(pair, round.registry, round.tree) else { continue };
+            let Some((moved, basis)) = self.basis_of(round, pair) else { continue };
+            let pair = moved.as_ref().unwrap_or(pair);
             if let Some(reason) = impossible(pair) {
                 if !self.knows(pair.key(), &basis, |before| *before == reason) {
                     let blank = blank(pair.key(), round.me, round.registry, reason);
@@ -342,6 +349,27 @@ impl Admission {
             }
         }
         self.follow_reservations();
+    }
+
+    /// Returns the inputs of a pair's next request, and the pair on its first path if that is chosen together with its spare's.
+    fn basis_of<'a>(
+        &mut self,
+        round: &Round<'_>,
+        pair: &Pair<'a>,
+    ) -> Option<(Option<Pair<'a>>, Basis)> {
+        let (registry, request) = (round.registry, pair.request);
+        let path = match &pair.detour {
+            Some(Detour::Path(path)) => path.to_vec(),
+            Some(Detour::Obstacle(_)) | None => round.tree.path(pair.subscription.node)?,
+        };
+        if !request.wants_spare() {
+            return Some((None, Basis::on(pair, registry, path, None)));
+        }
+        let of = (pair.key(), request.encrypted);
+        let PathPair { first, second } = self.paths_known.of(registry, round.tree, of, path);
+        let pair = pair.on(registry, &first)?;
+        let basis = Basis::on(&pair, registry, first, second);
+        Some((Some(pair), basis))
     }
 
     /// Returns true if a pair was refused on `basis` for a reason that `is_same`.
@@ -448,7 +476,7 @@ impl Admission {
         if asked.request == wanted {
             asked.basis = basis;
             self.settle(key);
-        } else if asked.request.label == wanted.label && now < asked.retry_at {
+        } else if asked.basis.request == basis.request && now < asked.retry_at {
             self.wake = self.wake.min(asked.retry_at);
         } else if !self.waits(now, key, &basis, round.news) {
             self.change(now, round.me, key, wanted, basis);

@@ -61,6 +61,47 @@ impl Booking {
     }
 }
 
+/// The reservation of a pair that a request changes. It is no obstacle to the request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Replaced {
+    /// None: the request is the first one for its path.
+    Nothing,
+    /// The only one of the pair, if there is any.
+    Only,
+    /// The one with this number, of the first path or of the spare.
+    Number(u64),
+}
+
+impl Replaced {
+    /// Returns true if a request replaces the reservation `number` of its pair.
+    pub(super) const fn is(self, number: u64) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Only => true,
+            Self::Number(replaced) => replaced == number,
+        }
+    }
+
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        let (kind, number) = match self {
+            Self::Nothing => (0, None),
+            Self::Only => (1, None),
+            Self::Number(number) => (2, Some(number)),
+        };
+        out.put_varint(kind);
+        number.into_iter().for_each(|number| out.put_varint(number));
+    }
+
+    pub(super) fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        match reader.varint("replaced reservation")? {
+            0 => Ok(Self::Nothing),
+            1 => Ok(Self::Only),
+            2 => Ok(Self::Number(reader.varint("replaced reservation")?)),
+            _ => Err(WireError::Invalid("replaced reservation")),
+        }
+    }
+}
+
 /// The reservations that a path needs.
 pub(super) struct Demanded {
     /// The reservation on each link, up to a proxy between the ends.

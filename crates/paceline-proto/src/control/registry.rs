@@ -78,6 +78,8 @@ pub(crate) struct Registry {
     entries: BTreeMap<NodeId, Entry>,
     /// The encoded size of the records of all other nodes.
     bytes: usize,
+    /// The number of changes of hops so far.
+    hop_changes: u64,
 }
 
 impl Registry {
@@ -85,7 +87,12 @@ impl Registry {
     pub(crate) fn new(me: NodeId, name: String) -> Self {
         let record = Record { version: 1, name, ..Record::default() };
         let entry = Entry { record, unreachable_since: None, bytes: 0, exact: 0, from: me };
-        Self { me, entries: BTreeMap::from([(me, entry)]), bytes: 0 }
+        Self { me, entries: BTreeMap::from([(me, entry)]), bytes: 0, hop_changes: 0 }
+    }
+
+    /// Returns the number of changes of hops so far: paths stay the same while it does.
+    pub(crate) const fn hop_changes(&self) -> u64 {
+        self.hop_changes
     }
 
     /// Returns this node.
@@ -177,7 +184,9 @@ impl Registry {
             self.make_room((entry.from, node), bytes)?;
         }
         let Some(entry) = self.entries.get_mut(&node) else { return Ok(Applied::Gap) };
+        let is_hop = matches!(change, Change::HopUp(..) | Change::HopDown(_));
         entry.record.apply(node, change)?;
+        self.hop_changes += u64::from(is_hop);
         if node != self.me {
             entry.bytes += bytes;
             self.bytes += bytes;
@@ -217,6 +226,8 @@ impl Registry {
         }
         self.make_room((from, node), bytes.saturating_sub(own))?;
         self.bytes = self.bytes - own + bytes;
+        let hops = self.record(node).map(|before| &before.neighbours);
+        self.hop_changes += u64::from(hops != Some(&record.neighbours));
         let entry = Entry { record, unreachable_since: since, bytes, exact: bytes, from };
         self.entries.insert(node, entry);
         Ok(Applied::New)
@@ -286,6 +297,7 @@ impl Registry {
     fn remove(&mut self, node: NodeId) {
         if let Some(gone) = self.entries.remove(&node) {
             self.bytes -= gone.bytes;
+            self.hop_changes += 1;
         }
     }
 

@@ -148,6 +148,8 @@ impl Control {
                     false => self.admission.denied(self.now, pair, node, reason),
                 };
                 self.begin_survey(survey);
+                // A pair that keeps its first path may request its spare now.
+                self.dirty |= self.admission.lacks_spare(pair);
             }
         }
         for Silence { pair, is_spare, node } in self.admission.take_silent() {

@@ -6,14 +6,11 @@
 //! When the first path fails, the publisher's node moves the mark and sends on the second path at once. The mark is flooded
 //! while the first samples travel; a node that receives them earlier buffers them.
 
+use super::disjoint::{Ends, may_share, shortest_pair};
 use super::graph::Tree;
-use super::registry::Registry;
+use super::registry::{PairKey, Registry};
 use crate::ids::NodeId;
-
-/// Returns true if a path may share a hop with another one: the hop between two processes of a host fails with its host.
-fn may_share(registry: &Registry, from: NodeId, to: NodeId) -> bool {
-    registry.claims(from, to) && registry.claims(to, from)
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 fn hops(path: &[NodeId]) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
     path.iter().copied().zip(path.iter().skip(1).copied())
@@ -42,12 +39,13 @@ fn crosses(registry: &Registry, (a, b): (NodeId, NodeId), links: &[(NodeId, &str
     link_ends(registry, (a, b)).any(|end| links.contains(&end)) && !may_share(registry, a, b)
 }
 
-/// Returns the shortest path between the ends of `path` for a spare: without its inner nodes if there is one, else without
-/// its links. With `encrypted`, all hops are encrypted.
-pub(super) fn second_path(
+/// Returns the shortest path between the ends of `path` without its links, and with `apart` without its relays. With
+/// `encrypted`, all hops are encrypted.
+fn next_to(
     registry: &Registry,
     path: &[NodeId],
     encrypted: bool,
+    apart: bool,
 ) -> Option<Vec<NodeId>> {
     let (&from, &to) = (path.first()?, path.last()?);
     let own: Vec<(NodeId, NodeId)> =
@@ -57,15 +55,149 @@ pub(super) fn second_path(
         let hop = registry.record(a).and_then(|record| record.neighbours.get(&b));
         encrypted && hop.is_none_or(|hop| !hop.encrypted)
     };
-    let is_used = |a, b| crosses(registry, (a, b), &links);
     // Between two hops that may not be shared, a node of the first path has no place on the second one.
-    let inner: Vec<NodeId> = own.iter().skip(1).map(|(node, _)| *node).collect();
-    let apart = Tree::avoiding(registry, from, |a, b| {
-        is_plain(a, b) || is_used(a, b) || inner.contains(&b)
-    });
-    apart
-        .path(to)
-        .or_else(|| Tree::avoiding(registry, from, |a, b| is_plain(a, b) || is_used(a, b)).path(to))
+    let relays = own.iter().skip(1).map(|(node, _)| *node).filter(|_| apart);
+    let relays: Vec<NodeId> = relays.collect();
+    let avoids = |a, b| is_plain(a, b) || crosses(registry, (a, b), &links) || relays.contains(&b);
+    Tree::avoiding(registry, from, avoids).path(to)
+}
+
+/// The paths of a contract with a spare.
+#[derive(Clone, Debug)]
+pub(super) struct PathPair {
+    pub(super) first: Vec<NodeId>,
+    /// `None` if no path has no link in common with the first one.
+    pub(super) second: Option<Vec<NodeId>>,
+}
+
+impl PathPair {
+    /// Returns the two paths without a common relay if there are such, else those without a common link. Of these, the two
+    /// with the least total number of hops are chosen; the shortest path and another one if they are not longer. With
+    /// `encrypted`, all hops are encrypted.
+    pub(super) fn new(registry: &Registry, shortest: Vec<NodeId>, encrypted: bool) -> Self {
+        let (Some(&from), Some(&to)) = (shortest.first(), shortest.last()) else {
+            return Self { first: shortest, second: None };
+        };
+        for apart in [true, false] {
+            let second = next_to(registry, &shortest, encrypted, apart);
+            let length = second.as_ref().map(Vec::len);
+            // No two paths are shorter than the shortest one twice.
+            if length != Some(shortest.len()) {
+                let ends = Ends { from, to, encrypted, apart };
+                let is_better = |[one, other]: &[Vec<NodeId>; 2]| {
+                    let both = one.len() + other.len();
+                    length.is_none_or(|length| both < shortest.len() + length)
+                };
+                if let Some([first, second]) = shortest_pair(registry, ends).filter(is_better) {
+                    return Self { first, second: Some(second) };
+                }
+            }
+            if second.is_some() {
+                return Self { first: shortest, second };
+            }
+        }
+        Self { first: shortest, second: None }
+    }
+
+    /// Returns `first` and the shortest path next to it: without its relays if there is one, else without its links.
+    pub(super) fn next_to(registry: &Registry, first: Vec<NodeId>, encrypted: bool) -> Self {
+        let next = |apart| next_to(registry, &first, encrypted, apart);
+        let second = next(true).or_else(|| next(false));
+        Self { first, second }
+    }
+}
+
+/// The paths of contracts with spares, kept until a hop changes.
+#[derive(Debug, Default)]
+pub(super) struct KnownPaths {
+    hop_changes: u64,
+    /// By the shortest path, and whether all hops must be encrypted.
+    pairs: BTreeMap<(Vec<NodeId>, bool), PathPair>,
+    /// By the first path.
+    next_to: BTreeMap<(Vec<NodeId>, bool), PathPair>,
+}
+
+impl KnownPaths {
+    /// Returns [`PathPair::new`] for a pair whose shortest path is `shortest`, but the best path next to that one if samples
+    /// of other subscriptions would meet those on the first path. `tree` has the shortest paths from the publisher's node.
+    pub(super) fn of(
+        &mut self,
+        registry: &Registry,
+        tree: &Tree,
+        (key, encrypted): (PairKey, bool),
+        shortest: Vec<NodeId>,
+    ) -> PathPair {
+        let both = self.pair(registry, shortest.clone(), encrypted);
+        // Streams on shortest paths never meet.
+        let is_shortest = both.first == shortest;
+        if is_shortest || !self.meets_others(registry, tree, (key, encrypted), &both.first) {
+            return both;
+        }
+        self.next_to(registry, shortest, encrypted)
+    }
+
+    /// Returns [`PathPair::new`].
+    fn pair(&mut self, registry: &Registry, shortest: Vec<NodeId>, encrypted: bool) -> PathPair {
+        self.follow(registry);
+        let known = self.pairs.entry((shortest, encrypted));
+        known
+            .or_insert_with_key(|(path, _)| PathPair::new(registry, path.clone(), encrypted))
+            .clone()
+    }
+
+    /// Returns true if the first path of a pair leads over a node that other subscriptions' samples of the publisher reach
+    /// over another hop. They would arrive there twice.
+    fn meets_others(
+        &mut self,
+        registry: &Registry,
+        tree: &Tree,
+        ((subscription, publisher), encrypted): (PairKey, bool),
+        first: &[NodeId],
+    ) -> bool {
+        let Some(spec) =
+            registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher))
+        else {
+            return false;
+        };
+        let mut theirs: BTreeSet<(NodeId, NodeId)> = BTreeSet::new();
+        for (node, record) in tree.records(registry).filter(|(node, _)| *node != publisher.node) {
+            let requests = record.subscriptions.iter().filter(|(id, request)| {
+                // Those with a spare on the same node take the same two paths.
+                let is_same = node == subscription.node
+                    && request.wants_spare()
+                    && request.encrypted == encrypted;
+                **id != subscription && !is_same && request.pattern.matches(&spec.tag)
+            });
+            for (_, request) in requests {
+                let Some(path) = tree.path(node) else { continue };
+                theirs.extend(hops(&path));
+                if request.wants_spare() {
+                    theirs.extend(hops(&self.pair(registry, path, request.encrypted).first));
+                }
+            }
+        }
+        hops(first).any(|(before, node)| theirs.iter().any(|it| it.1 == node && it.0 != before))
+    }
+
+    /// Returns [`PathPair::next_to`].
+    pub(super) fn next_to(
+        &mut self,
+        registry: &Registry,
+        first: Vec<NodeId>,
+        encrypted: bool,
+    ) -> PathPair {
+        self.follow(registry);
+        let known = self.next_to.entry((first, encrypted));
+        known
+            .or_insert_with_key(|(path, _)| PathPair::next_to(registry, path.clone(), encrypted))
+            .clone()
+    }
+
+    fn follow(&mut self, registry: &Registry) {
+        if self.hop_changes != registry.hop_changes() {
+            *self = Self { hop_changes: registry.hop_changes(), ..Self::default() };
+        }
+    }
 }
 
 /// Returns the first link of `path` that every path between its ends crosses, if there is one: its node and its name there.
@@ -99,13 +231,15 @@ mod tests {
         nodes: [Control; 3],
         refused: Vec<Refusal>,
         taken_back: Vec<Refusal>,
+        surveyed: Vec<Option<Refusal>>,
     }
 
     impl Triangle {
         fn new() -> Self {
             let nodes = IDS.map(|id| Control::new(id, "node"));
             let now = Instant::from_millis(1_000);
-            let mut net = Self { now, nodes, refused: Vec::new(), taken_back: Vec::new() };
+            let (refused, taken_back, surveyed) = Default::default();
+            let mut net = Self { now, nodes, refused, taken_back, surveyed };
             net.nodes[0].admission.marks_max = 1;
             let capacity = Capacity::from_bits_per_s(100_000_000).ok();
             for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
@@ -139,9 +273,22 @@ mod tests {
             if let ControlOutput::ChangeRefused { refusals, .. } = &output {
                 self.taken_back.extend(refusals.iter().cloned());
             }
+            if let ControlOutput::Surveyed { refusal, complete, .. } = &output {
+                assert!(complete);
+                self.surveyed.push(refusal.clone());
+            }
             if let ControlOutput::Refused { refusal, .. } = output {
                 self.refused.push(refusal);
             }
+        }
+
+        /// Returns the reason for which a dry run refuses a request for a spare.
+        fn dry_run(&mut self) -> Option<RefusalReason> {
+            let publishers = self.nodes[0].nodes().flat_map(|view| view.publishers.keys().copied());
+            let publisher = publishers.last().unwrap();
+            self.nodes[1].survey(self.now, publisher, request(true)).unwrap();
+            self.run();
+            self.surveyed.pop().unwrap().map(|refusal| refusal.reason)
         }
 
         fn subscribe(&mut self, spare: bool) -> SubscriptionId {
@@ -174,8 +321,10 @@ mod tests {
     #[test]
     fn a_request_for_a_spare_without_a_mark_is_refused_until_one_is_free() {
         let mut net = Triangle::new();
+        assert_eq!(net.dry_run(), None);
         let first = net.subscribe(true);
         assert_eq!((net.paths(first), net.reserved(first)), (2, 2));
+        assert_eq!(net.dry_run(), Some(RefusalReason::TooManySpares));
         let second = net.subscribe(true);
         assert_eq!((net.paths(second), net.reserved(second)), (0, 0));
         let reasons: Vec<RefusalReason> = net.refused.iter().map(|it| it.reason).collect();
@@ -184,6 +333,9 @@ mod tests {
         net.nodes[1].unsubscribe(net.now, first);
         net.run();
         assert_eq!((net.paths(second), net.reserved(second)), (2, 2));
+        net.nodes[1].unsubscribe(net.now, second);
+        net.run();
+        assert_eq!(net.dry_run(), None);
     }
 
     #[test]

@@ -10,12 +10,11 @@ mod query;
 mod room;
 
 use super::admission::{Survey, blank};
-use super::booking::trunk;
+use super::booking::{Booking, trunk};
 use super::links::Seat;
 use super::offer::{NOBODY, both, name_lack};
 use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
-use super::registry::PairKey;
 use super::request::Ask;
 use super::shares::stays_apart;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
@@ -62,8 +61,9 @@ impl Estimate {
 /// The reason for a survey.
 #[derive(Debug)]
 enum Cause {
-    /// A pair of a publisher here was refused; contains the original refusal.
-    Refused(Box<Refusal>),
+    /// A request for a reservation of a pair of a publisher here was refused: the number by which [`super::admission`]
+    /// knows the survey, and the original refusal.
+    Refused(u64, Box<Refusal>),
     /// A local caller requested it.
     Curious(Box<Hoped>),
 }
@@ -183,18 +183,19 @@ impl Control {
 
     /// Surveys the path of a refused pair of a local publisher.
     pub(super) fn begin_survey(&mut self, survey: Option<Survey>) {
-        let Some(Survey { pair, path, proxy, request, node, lack, rate }) = survey else { return };
+        let Some(survey) = survey else { return };
+        let Survey { number, pair, replaced, path, proxy, request, node, lack, rate } = survey;
         let mut refusal = blank(pair, node, &self.registry, RefusalReason::Capacity);
         refusal.link = self.link_name(node, &path);
         refusal.class = self.class_name(node, &path, pair.1);
         name_lack(&mut refusal, &lack, rate);
         if self.surveys.open.len() < OPEN_MAX {
             let split = Split::of(&self.registry, &path).with_proxy(proxy);
-            let first = Half { pair, request, path, split };
+            let first = Half { pair, replaced, request, path, split };
             let query = Query::new(first, None, false);
-            self.send_queries(query, Cause::Refused(Box::new(refusal)));
+            self.send_queries(query, Cause::Refused(number, Box::new(refusal)));
         } else {
-            self.admission.surveyed(self.now, pair, Some(refusal.clone()), refusal);
+            self.admission.surveyed(self.now, (pair, number), Some(refusal.clone()), refusal);
         }
     }
 
@@ -261,7 +262,7 @@ impl Control {
         if query.trials.is_empty() || other.is_some_and(|it| self.obstacle(it, None).is_some()) {
             return None;
         }
-        let Half { pair, request, path, split } = half;
+        let Half { pair, request, path, split, .. } = half;
         let (declared, place) = (self.publisher(pair.1)?, Place::on(path, *split, self.me)?);
         let mut rooms: BTreeMap<Trunk, Option<Room<'_>>> = BTreeMap::new();
         let mut fits = |trial: &TrafficTrial| {
@@ -279,13 +280,21 @@ impl Control {
         Some(granted.fold(0, |bits, (number, _)| bits | 1 << number))
     }
 
-    /// Returns the obstacle at this node, if any: a missing right, or its link of the path. The pair `other` counts as
+    /// Returns the obstacle at this node, if any: a missing right or mark, or its link of the path. The pair `other` counts as
     /// reserved.
     fn obstacle(&self, half: &Half, other: Option<&Half>) -> Option<Refusal> {
-        let Half { pair, request, path, split } = half;
+        let Half { pair, request, path, split, .. } = half;
         let spec = self.registry.record(pair.1.node)?.publishers.get(&pair.1)?;
         let place = Place::on(path, *split, self.me)?;
         let seen = Pair::at(*pair, spec, request, place);
+        // The first path is refused before anything is reserved.
+        let lacks_mark = pair.1.node == self.me
+            && request.wants_spare()
+            && self.admission.lacks_mark(&self.registry, *pair);
+        let mark = || {
+            let reason = RefusalReason::TooManySpares;
+            lacks_mark.then(|| blank(*pair, self.me, &self.registry, reason))
+        };
         let room = || {
             let leg = self.leg(half, (spec, request))?;
             let room = self.room(half, &leg, other)?;
@@ -300,7 +309,7 @@ impl Control {
             }
             Some(refusal)
         };
-        self.access.prospect(&self.registry, &seen).or_else(room)
+        self.access.prospect(&self.registry, &seen).or_else(mark).or_else(room)
     }
 
     /// Returns the stream of a pair on this node's link of its path, if that limits anything. At the end of the path, its
@@ -345,25 +354,25 @@ impl Control {
             Some((at, demand)) => Cow::Owned(reservations.link_with(leg.seat.link, at, &demand)?),
             None => Cow::Borrowed(reservations.link(leg.seat.link)?),
         };
-        Some(match self.left_for(half.pair, leg.next, &link, leg.trunk) {
+        Some(match self.left_for(half, leg.next, &link, leg.trunk) {
             Some((link, before)) => Room { link: Cow::Owned(link), before: Some(before) },
             None => Room { link, before: None },
         })
     }
 
-    /// Returns the link without the pair's reservation for an earlier request, and that reservation's demand.
+    /// Returns the link without the reservation that a pair's request replaces, and that reservation's demand.
     ///
-    /// A change replaces the earlier reservation, so it is no obstacle. Returns `None` if the pair has no
-    /// reservation on the link that a change would release.
+    /// The replaced reservation is no obstacle. Returns `None` if there is none on the link that the change would release.
     fn left_for(
         &self,
-        pair: PairKey,
+        half: &Half,
         next: NodeId,
         link: &Admission,
         trunk: Trunk,
     ) -> Option<(Admission, StreamDemand)> {
         let leads = |path: &[NodeId]| path.windows(2).any(|hop| *hop == [self.me, next]);
-        let its = self.admission.bookings().filter(|it| it.pair == pair);
+        let replaced = |it: &&Booking| half.replaced.is(it.name.key.number);
+        let its = self.admission.bookings().filter(|it| it.pair == half.pair).filter(replaced);
         let its = its.filter(|it| leads(&it.path) || it.path.last() == Some(&next));
         let booking = its.last()?;
         let old = Reservations::trunk_to(booking.at(self.me).trunk, NodeIndex(next.0));
@@ -415,10 +424,10 @@ impl Control {
         let Query { first, opposite: second, .. } = open.query;
         let leads = worst(&first, open.found);
         match open.cause {
-            Cause::Refused(known) => {
+            Cause::Refused(of, known) => {
                 // The refusing node may not have answered; then its original refusal applies.
                 let refusal = leads.or_else(|| (!complete).then(|| (*known).clone()));
-                self.admission.surveyed(self.now, first.pair, refusal, *known);
+                self.admission.surveyed(self.now, (first.pair, of), refusal, *known);
                 self.dirty = true;
             }
             Cause::Curious(hoped) => {

@@ -96,7 +96,10 @@ impl Link {
                 continue;
             }
             // A copy that is behind catches up first, so that one frame can carry the rest for both.
-            let index = self.behind(now, index).unwrap_or(index);
+            let mut index = self.behind(now, index).unwrap_or(index);
+            while let Some(older) = self.predecessor(index) {
+                index = older;
+            }
             let node = self.streams.get(index)?.spec.hop;
             if self.hops.has_credit(now, node, &self.pacer.wire) {
                 return Some((node, index));

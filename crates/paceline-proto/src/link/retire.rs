@@ -29,6 +29,7 @@ impl Link {
             self.retiring.push(index);
         }
         self.update_stream(now, index, spec);
+        self.successions.remove(index);
     }
 
     /// Returns the time within which a replaced stream sends its queue under its contract, because its samples are promised

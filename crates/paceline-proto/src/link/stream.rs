@@ -280,6 +280,11 @@ impl Stream {
         self.queue.front().map(|queued| &queued.sample)
     }
 
+    /// Returns the sequence number of the last queued sample.
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.queue.back().map(|queued| queued.sample.seq)
+    }
+
     /// Returns the number of unsent bytes of the head.
     pub(super) fn head_left(&self) -> usize {
         self.head().map_or(0, |sample| sample.payload.len() - self.head_sent)

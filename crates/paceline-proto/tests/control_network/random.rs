@@ -6,13 +6,14 @@ use paceline_proto::{Form, Proxy, Size, SubscriptionId};
 use paceline_sched::Duration;
 use proptest::prelude::*;
 
-const NODES: usize = 6;
+pub(super) const NODES: usize = 6;
 const TAGS: [&str; 3] = ["robot/left", "robot/right", "arm"];
 const PATTERNS: [&str; 4] = ["robot/left", "robot/*", "**", "arm"];
 
 #[derive(Clone, Debug)]
-enum Step {
-    Join(usize, usize, Option<u64>),
+pub(super) enum Step {
+    /// Joins two nodes over links of this capacity: of the first node, over its only radio or a link of its own.
+    Join(usize, usize, Option<u64>, bool),
     Part(usize, usize),
     Publish(usize, usize),
     Subscribe(usize, SubscriptionSpec),
@@ -45,27 +46,49 @@ pub(super) fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
     })
 }
 
-/// Returns a strategy for subscriptions of which some leave the place of the proxy to the publisher's node, if `auto`.
-fn any_place(auto: bool) -> impl Strategy<Value = SubscriptionSpec> {
+/// The histories that a strategy draws.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Histories {
+    /// Messages are lost, repeated and swapped.
+    pub(super) chaos: bool,
+    /// Changed subscriptions stop rather than keep their old contract.
+    pub(super) or_stop: bool,
+    /// Some subscriptions leave the place of the proxy to the publisher's node. Then streams may move, and those before a
+    /// move continue for a while.
+    pub(super) auto: bool,
+    /// Most subscriptions request a contract with a spare, and two nodes may be joined by links of their own.
+    pub(super) spares: bool,
+}
+
+/// Returns a strategy for subscriptions.
+fn any_place(of: Histories) -> impl Strategy<Value = SubscriptionSpec> {
     (subscription(), 0..4_u32).prop_map(move |(spec, choice)| match choice {
-        0 if auto => SubscriptionSpec { proxy: Proxy::Auto, ..spec },
+        0 if of.auto => SubscriptionSpec { proxy: Proxy::Auto, ..spec },
+        1.. if of.spares => {
+            let proxy = if choice == 1 { Proxy::Subscriber } else { Proxy::Publisher };
+            SubscriptionSpec { spare: true, within: promised("**").within, proxy, ..spec }
+        }
         _ => spec,
     })
 }
 
-/// Returns a strategy for steps. With `or_stop`, changed subscriptions stop rather than keep their old
-/// contract. With `auto`, streams may move, and those before a move continue for a while.
-fn step(chaos: bool, or_stop: bool, auto: bool) -> impl Strategy<Value = Step> {
+/// Returns a strategy for steps.
+pub(super) fn step(of: Histories) -> impl Strategy<Value = Step> {
+    let Histories { chaos, or_stop, spares, .. } = of;
     let node = || 0..NODES;
     let any = || any::<prop::sample::Index>();
     let capacity = prop::option::of(prop::sample::select(vec![200_000u64, 400_000, 1_000_000]));
     prop_oneof![
-        4 => (node(), node(), capacity).prop_map(|(a, b, capacity)| Step::Join(a, b, capacity)),
+        4 => (node(), node(), capacity).prop_map(move |(a, b, capacity)| {
+            // A contract ends when the shortest path has no capacity. The node 0 has a radio only.
+            let capacity = capacity.or(spares.then_some(3_000_000));
+            Step::Join(a, b, capacity, spares && a > 0)
+        }),
         1 => (node(), node()).prop_map(|(a, b)| Step::Part(a, b)),
         2 => (node(), 0..TAGS.len()).prop_map(|(node, tag)| Step::Publish(node, tag)),
-        3 => (node(), any_place(auto)).prop_map(|(node, spec)| Step::Subscribe(node, spec)),
+        3 => (node(), any_place(of)).prop_map(|(node, spec)| Step::Subscribe(node, spec)),
         1 => any().prop_map(Step::Unsubscribe),
-        1 => (any(), any_place(auto)).prop_map(move |(which, spec)| {
+        1 => (any(), any_place(of)).prop_map(move |(which, spec)| {
             Step::Update(which, SubscriptionSpec { or_stop, ..spec })
         }),
         8 => (any(), 1..6usize).prop_map(|(hop, count)| Step::Deliver(hop, count)),
@@ -81,10 +104,11 @@ fn busy(net: &Net, at: prop::sample::Index) -> Option<(usize, usize)> {
     (!busy.is_empty()).then(|| *busy[at.index(busy.len())].0)
 }
 
-fn make(net: &mut Net, users: &mut Vec<SubscriptionId>, step: Step) {
+pub(super) fn make(net: &mut Net, users: &mut Vec<SubscriptionId>, step: Step) {
     match step {
-        Step::Join(a, b, capacity) if a != b => {
-            net.join_over(a, b, link("radio", capacity), link(&format!("to{a}"), capacity));
+        Step::Join(a, b, capacity, own) if a != b => {
+            let name = if own { format!("to{b}") } else { "radio".to_owned() };
+            net.join_over(a, b, link(&name, capacity), link(&format!("to{a}"), capacity));
         }
         Step::Part(a, b) if a != b => net.part(a, b),
         Step::Join(..) | Step::Part(..) => {}
@@ -141,7 +165,7 @@ fn after(steps: Vec<Step>) -> Net {
 }
 
 /// Asserts that the contracts on a link never exceed it, and that refusals settle.
-fn assert_admitted(net: &mut Net) {
+pub(super) fn assert_admitted(net: &mut Net) {
     net.run(Duration::from_secs(120));
     let quiet: Vec<usize> = net.seen.iter().map(|seen| seen.installs).collect();
     let listing = net.listing(0);
@@ -157,7 +181,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_network_converges_within_a_second(steps in prop::collection::vec(step(false, true, false), 1..80)) {
+    fn any_network_converges_within_a_second(steps in prop::collection::vec(step(Histories { or_stop: true, ..Histories::default() }), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(1));
         net.assert_converged();
@@ -168,7 +192,7 @@ proptest! {
 
     /// Deliveries from before a change continue for a while unless the subscription reverts the change.
     #[test]
-    fn reverted_changes_terminate(steps in prop::collection::vec(step(false, false, true), 1..80)) {
+    fn reverted_changes_terminate(steps in prop::collection::vec(step(Histories { auto: true, ..Histories::default() }), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(6));
         net.assert_converged();
@@ -178,7 +202,7 @@ proptest! {
     }
 
     #[test]
-    fn digests_repair_faults(steps in prop::collection::vec(step(true, true, true), 1..80)) {
+    fn digests_repair_faults(steps in prop::collection::vec(step(Histories { chaos: true, or_stop: true, auto: true, spares: false }), 1..80)) {
         let mut net = after(steps);
         net.run(Duration::from_secs(11));
         net.assert_converged();

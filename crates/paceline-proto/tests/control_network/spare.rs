@@ -12,18 +12,18 @@ use paceline_sched::Duration;
 use std::collections::VecDeque;
 
 /// Carries one camera with its headers, but not two.
-const THIN: u64 = 400_000;
+pub(super) const THIN: u64 = 400_000;
 /// Carries no camera.
-const NARROW: u64 = 100_000;
+pub(super) const NARROW: u64 = 100_000;
 /// The first byte of a message of the reservation protocol.
 const RESERVE: u8 = 7;
 
-fn spared(pattern: &str) -> SubscriptionSpec {
+pub(super) fn spared(pattern: &str) -> SubscriptionSpec {
     SubscriptionSpec { spare: true, ..promised(pattern) }
 }
 
 /// Returns the nodes 0 and 3, joined over 1 and over 2. `out` are the capacities toward node 3: over 1, then over 2.
-fn diamond(out: [u64; 4]) -> Net {
+pub(super) fn diamond(out: [u64; 4]) -> Net {
     let mut net = Net::new(4);
     for ((from, to), bytes) in [(0, 1), (1, 3), (0, 2), (2, 3)].into_iter().zip(out) {
         join(&mut net, from, to, bytes);
@@ -32,24 +32,24 @@ fn diamond(out: [u64; 4]) -> Net {
     net
 }
 
-fn join(net: &mut Net, from: usize, to: usize, bytes: u64) {
+pub(super) fn join(net: &mut Net, from: usize, to: usize, bytes: u64) {
     let name = format!("link{from}{to}");
     net.join_over(from, to, link(&name, Some(bytes)), link(&name, Some(THIN)));
 }
 
 /// A publisher and a subscription, at nodes 0 and 3.
-struct Run {
-    net: Net,
-    publisher: PublisherId,
-    subscription: SubscriptionId,
+pub(super) struct Run {
+    pub(super) net: Net,
+    pub(super) publisher: PublisherId,
+    pub(super) subscription: SubscriptionId,
 }
 
-fn nodes(hops: &[GrantedHop]) -> Vec<NodeId> {
+pub(super) fn nodes(hops: &[GrantedHop]) -> Vec<NodeId> {
     hops.iter().map(|hop| hop.node).collect()
 }
 
 impl Run {
-    fn new(mut net: Net, request: SubscriptionSpec) -> Self {
+    pub(super) fn new(mut net: Net, request: SubscriptionSpec) -> Self {
         let subscription = net.subscribe(3, request);
         let publisher = net.publish(0, camera("camera"));
         net.settle();
@@ -57,13 +57,13 @@ impl Run {
     }
 
     /// Returns the nodes of the first path and of the spare, as the subscriber knows them.
-    fn granted(&self) -> Option<(Vec<NodeId>, Vec<NodeId>)> {
+    pub(super) fn granted(&self) -> Option<(Vec<NodeId>, Vec<NodeId>)> {
         let grant = self.net.seen[3].granted.get(&(self.subscription, self.publisher))?;
         Some((nodes(&grant.hops), nodes(&grant.spare)))
     }
 
     /// Returns the node to which the publisher's node sends with a contract.
-    fn sends_to(&self) -> Option<NodeId> {
+    pub(super) fn sends_to(&self) -> Option<NodeId> {
         let outputs = self.net.outputs(0, self.publisher, Form::FULL);
         let hops = outputs.iter().filter(|output| output.contract.is_some());
         let mut hops = hops.filter_map(|output| match output.target {
@@ -76,7 +76,7 @@ impl Run {
     }
 
     /// Asserts that samples travel over `first`, and that the other relay only keeps its link free.
-    fn assert_carried(&mut self, first: usize, spare: usize) {
+    pub(super) fn assert_carried(&mut self, first: usize, spare: usize) {
         assert_eq!(self.granted(), Some((vec![id(0), id(first)], vec![id(0), id(spare)])));
         assert_eq!(self.sends_to(), Some(id(first)));
         assert!(self.net.outputs(spare, self.publisher, Form::FULL).is_empty());
@@ -88,18 +88,18 @@ impl Run {
         self.net.assert_delivered();
     }
 
-    fn assert_nothing(&self) {
+    pub(super) fn assert_nothing(&self) {
         assert_eq!((self.granted(), self.sends_to()), (None, None));
         assert_eq!((self.net.held(), reserved(&self.net)), (vec![0; 4], vec![0; 4]));
     }
 
-    fn refusal(&self) -> &Refusal {
+    pub(super) fn refusal(&self) -> &Refusal {
         self.net.seen[3].refused.last().expect("a refusal")
     }
 }
 
 /// Returns the bytes reserved in the queues of each of the four links.
-fn reserved(net: &Net) -> Vec<u64> {
+pub(super) fn reserved(net: &Net) -> Vec<u64> {
     let held = |(node, name): (usize, &str)| {
         net.nodes[node].buffer_use(name).map_or(0, |buffer| buffer.held)
     };
@@ -191,6 +191,28 @@ fn a_failed_link_or_node_moves_the_samples_to_the_spare_without_a_request() {
         run.net.unsubscribe(run.subscription);
         run.net.run(Duration::from_secs(1));
         run.assert_nothing();
+    }
+}
+
+#[test]
+fn a_shortest_path_that_refuses_leaves_the_stream_on_the_longer_spare() {
+    // Over 2 the path is longer, and its first relay has a short cut that carries no camera.
+    let mut net = Net::new(5);
+    for (from, to, bytes) in
+        [(0, 1, THIN), (1, 3, THIN), (0, 2, THIN), (2, 4, THIN), (4, 3, THIN), (2, 1, NARROW)]
+    {
+        join(&mut net, from, to, bytes);
+    }
+    net.settle();
+    let mut run = Run::new(net, spared("camera"));
+    let longer = vec![id(0), id(2), id(4)];
+    assert_eq!(run.granted(), Some((vec![id(0), id(1)], longer.clone())));
+    run.net.part(0, 1);
+    let key = (run.subscription, run.publisher);
+    run.net.settle_looking(|net| assert!(net.seen[3].granted.contains_key(&key)));
+    for _ in 0..200 {
+        run.net.run(Duration::from_millis(100));
+        assert_eq!(run.granted(), Some((longer.clone(), vec![])));
     }
 }
 

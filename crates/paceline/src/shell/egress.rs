@@ -181,6 +181,7 @@ impl Egress {
                     self.retiring.push((index, now + RETIRE_MAX));
                 }
                 Ok(LinkCommand::HandOver(index)) => {
+                    self.link.hand_over(index);
                     self.retiring.push((index, now + self.link.hand_over_max(index)));
                 }
                 Ok(LinkCommand::Close(index)) => self.close_stream(now, index),

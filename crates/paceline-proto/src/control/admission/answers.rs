@@ -1,8 +1,10 @@
 //! Handles the answers of paths: grants, refusals, and the time of the next attempt.
 
 use super::{Admission, Asked, Backoff, Basis, Silence, Standing, Survey};
+use crate::control::booking::Replaced;
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
+use crate::control::spec::PublisherSpec;
 use crate::ids::NodeId;
 use paceline_admit::reserve::{Reason, Request};
 use paceline_sched::{Duration, Instant};
@@ -40,7 +42,8 @@ impl Admission {
         let hold_time = self.hold_time(key);
         let asked = self.asks.get_mut(&key)?;
         if let Some((granted, basis)) = asked.granted.clone() {
-            let same = granted.label == asked.request.label;
+            // The label differs also if the paths have different numbers of hops.
+            let same = basis.request == asked.basis.request;
             // A contract with a spare does not depend on the shortest path.
             let moves = granted.path != asked.request.path && basis.request.wants_spare();
             if same && (moves || !matches!(reason, Reason::Refused { .. })) {
@@ -74,10 +77,14 @@ impl Admission {
         self.drop_spare(now, key);
         let asked = self.asks.get_mut(&key)?;
         asked.granted = None;
-        if let Some(number) = asked.key.take() {
+        if let Some(number) = asked.key {
             self.keys.remove(&number);
         }
-        self.refused(now, key, node, reason)
+        let survey = self.refused(now, key, node, reason);
+        if let Some(asked) = self.asks.get_mut(&key) {
+            asked.key = None;
+        }
+        survey
     }
 
     /// Handles a refused request. The grant of an earlier request of the pair stays in force, if any.
@@ -89,10 +96,10 @@ impl Admission {
         reason: Reason,
     ) -> Option<Survey> {
         self.count_answer(now, reason);
-        let survey = self.survey(key, self.asks.get(&key)?, node, reason);
-        if survey.is_some() {
-            self.asks.get_mut(&key)?.standing = Standing::Surveyed;
-            return survey;
+        let asked = self.asks.get(&key)?.clone();
+        if let Some(survey) = self.survey(key, &asked, node, reason) {
+            self.asks.get_mut(&key)?.standing = Standing::Surveyed(survey.number);
+            return Some(survey);
         }
         let basis = self.give_up(key)?;
         self.wait(now, key, (node, false), basis);
@@ -110,7 +117,7 @@ impl Admission {
 
     /// Returns the survey of a refused request's path, unless the refusal was reported before or has another reason.
     pub(super) fn survey(
-        &self,
+        &mut self,
         key: PairKey,
         asked: &Asked,
         node: NodeId,
@@ -123,12 +130,18 @@ impl Admission {
         }
         let Basis { proxy, request, .. } = asked.basis.clone();
         let Request { path: nodes, forward, scaled, .. } = &asked.request;
+        // The basis has the first path also if the second one refuses.
+        let at_end = || PublisherSpec::proxy_at_end(&request, nodes.len().saturating_sub(1));
+        let proxy = if request.wants_spare() { at_end() } else { proxy };
         let at = nodes.iter().position(|it| it.0 == node.0);
         let behind = scaled.filter(|scaled| at.is_some_and(|at| at >= scaled.at));
         let wanted = behind.map(|scaled| scaled.wanted).or(*forward);
         let rate = wanted.map_or(0, |wanted| wanted.traffic.rate());
         let path = nodes.iter().map(|node| NodeId(node.0)).collect();
-        Some(Survey { pair: key, path, proxy, request, node, lack, rate })
+        let replaced = asked.key.map_or(Replaced::Nothing, |key| Replaced::Number(key.number));
+        self.surveys += 1;
+        let number = self.surveys;
+        Some(Survey { number, pair: key, replaced, path, proxy, request, node, lack, rate })
     }
 
     /// Abandons the last request of a pair and returns its basis. If the path still reserves an earlier
@@ -195,17 +208,18 @@ impl Admission {
         }
     }
 
-    /// Handles the result of a survey: `None` if all nodes of the path would grant the request now. `known`
-    /// is the original refusal.
+    /// Handles the result of the survey `number` of a pair: `None` if all nodes of the path would grant the request now.
+    /// `known` is the original refusal.
     pub(in crate::control) fn surveyed(
         &mut self,
         now: Instant,
-        key: PairKey,
+        (key, number): (PairKey, u64),
         refusal: Option<Refusal>,
         known: Refusal,
     ) {
-        if self.spare_surveyed(now, key, refusal.clone(), &known)
-            || self.asks.get(&key).is_none_or(|asked| asked.standing != Standing::Surveyed)
+        let of = Standing::Surveyed(number);
+        if self.spare_surveyed(now, (key, of), refusal.clone(), &known)
+            || self.asks.get(&key).is_none_or(|asked| asked.standing != of)
         {
             return;
         }

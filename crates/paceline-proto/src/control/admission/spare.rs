@@ -5,7 +5,7 @@ use crate::control::booking::request;
 use crate::control::pair::{Detour, Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::{Mark, PairKey, Record, Registry};
-use crate::control::spare::{is_whole, second_path, shared_link};
+use crate::control::spare::{PathPair, is_whole, shared_link};
 use crate::control::spec::PublisherSpec;
 use crate::control::split::Split;
 use crate::ids::NodeId;
@@ -62,7 +62,7 @@ impl<'b> Paths<'b> {
 
 impl<'a> Pair<'a> {
     /// Returns the pair as the publisher's node would send it on `path`.
-    fn on(&self, registry: &Registry, path: &[NodeId]) -> Option<Self> {
+    pub(super) fn on(&self, registry: &Registry, path: &[NodeId]) -> Option<Self> {
         let split = Split::of(registry, path);
         let split = split.with_proxy(PublisherSpec::proxy_at_end(self.request, split.hops()));
         let place = Place::on(path, split, self.place.me)?;
@@ -137,7 +137,7 @@ impl Admission {
     }
 
     /// Returns true if a pair requests a spare and has none.
-    pub(super) fn lacks_spare(&self, key: PairKey) -> bool {
+    pub(in crate::control) fn lacks_spare(&self, key: PairKey) -> bool {
         let asks = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
         let spare = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
         asks && spare.is_none_or(|asked| asked.granted.is_none())
@@ -158,7 +158,7 @@ impl Admission {
     /// unless it is in force.
     pub(super) fn surveys_spare(&self, key: PairKey) -> bool {
         let asked = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
-        asked.is_some_and(|asked| asked.standing == Standing::Surveyed)
+        asked.is_some_and(|asked| matches!(asked.standing, Standing::Surveyed(_)))
     }
 
     /// A running contract keeps its reservation while it requests a spare in addition.
@@ -190,8 +190,14 @@ impl Admission {
         }
         // The first path differs from the shortest one while that refuses.
         let path: Vec<NodeId> = asked.request.path.iter().map(|node| NodeId(node.0)).collect();
-        let other = || Basis::on(pair, round.registry, path.clone());
-        let basis = if basis.path == path { basis.clone() } else { other() };
+        let basis = if basis.path == path {
+            basis.clone()
+        } else {
+            let PathPair { first, second } =
+                self.paths_known.next_to(round.registry, path, pair.request.encrypted);
+            let Some(pair) = pair.on(round.registry, &first) else { return };
+            Basis::on(&pair, round.registry, first, second)
+        };
         match basis.spare {
             Some(_) => self.request_spare(now, round, pair, basis),
             None => self.go_without_path(now, round.registry, key, basis),
@@ -287,10 +293,10 @@ impl Admission {
             // Both or neither.
             self.forget(now, key);
         }
-        (asked.key, asked.granted) = (None, None);
         let survey = self.survey(key, &asked, node, reason);
-        if survey.is_some() {
-            asked.standing = Standing::Surveyed;
+        (asked.key, asked.granted) = (None, None);
+        if let Some(survey) = &survey {
+            asked.standing = Standing::Surveyed(survey.number);
             self.spares.entry(key).or_default().asked = Some(asked);
         } else {
             self.wait(now, key, (node, true), asked.basis);
@@ -298,23 +304,21 @@ impl Admission {
         survey
     }
 
-    /// Handles the result of a survey of a second path. Returns false if there was none.
+    /// Handles the result of a survey of a pair if it is the one `of` its second path; else returns false.
     pub(super) fn spare_surveyed(
         &mut self,
         now: Instant,
-        key: PairKey,
+        (key, of): (PairKey, Standing),
         refusal: Option<Refusal>,
         known: &Refusal,
     ) -> bool {
-        if !self.surveys_spare(key) {
-            return false;
-        }
-        let asked = self.spares.get_mut(&key).and_then(|spare| spare.asked.take());
+        let spare = self.spares.get_mut(&key);
+        let asked = spare.and_then(|spare| spare.asked.take_if(|asked| asked.standing == of));
+        let Some(Asked { basis, .. }) = asked else { return false };
         let in_force = self.is_in_force(key);
         if !in_force {
             self.spares.remove(&key);
         }
-        let Some(Asked { basis, .. }) = asked else { return false };
         match self.surveyed_refusal(key, refusal, known) {
             Some(refusal) => self.refuse_spare(now, key, refusal, basis),
             // The obstacle was only a tentative reservation.
@@ -366,6 +370,13 @@ impl Admission {
         self.marks_max.saturating_sub(mine.marks.len() + awaited)
     }
 
+    /// Returns true if a request for a spare would need a mark of this node and none is left.
+    pub(in crate::control) fn lacks_mark(&self, registry: &Registry, key: PairKey) -> bool {
+        let has_one = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
+        let mine = registry.record(registry.me()).filter(|mine| !mine.marks.contains_key(&key));
+        !has_one && mine.is_some_and(|mine| self.free_marks(mine) == 0)
+    }
+
     /// Refuses a request for a spare if no mark is left for it: the other nodes would not learn which path carries the
     /// samples. Returns false if there is one.
     pub(super) fn refuses_without_mark(
@@ -375,12 +386,7 @@ impl Admission {
         key: PairKey,
         basis: &Basis,
     ) -> bool {
-        let has_one = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
-        let mine = round.registry.record(round.me).filter(|mine| !mine.marks.contains_key(&key));
-        if has_one
-            || !basis.request.wants_spare()
-            || mine.is_none_or(|mine| self.free_marks(mine) > 0)
-        {
+        if !basis.request.wants_spare() || !self.lacks_mark(round.registry, key) {
             return false;
         }
         if !self.waits(now, key, basis, round.news) {
@@ -448,17 +454,5 @@ impl Admission {
     pub(super) fn drop_spare(&mut self, now: Instant, key: PairKey) {
         self.release_spare(now, key);
         self.spares.remove(&key);
-    }
-}
-
-impl Basis {
-    /// Returns the second path for a spare of `request` next to `path`.
-    pub(super) fn second_path_of(
-        pair: &Pair<'_>,
-        registry: &Registry,
-        path: &[NodeId],
-    ) -> Option<Vec<NodeId>> {
-        let asks = pair.request.wants_spare();
-        asks.then(|| second_path(registry, path, pair.request.encrypted)).flatten()
     }
 }

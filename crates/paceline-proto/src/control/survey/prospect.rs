@@ -3,7 +3,7 @@
 use super::query::{Half, Query};
 use crate::control::admission::{blank, no_second_path, size_obstacle};
 use crate::control::best_effort::BestEffort;
-use crate::control::booking::wanted;
+use crate::control::booking::{Replaced, wanted};
 use crate::control::detour::{Router, StreamPath};
 use crate::control::grant::Grant;
 use crate::control::graph::Tree;
@@ -11,7 +11,7 @@ use crate::control::opposite::OppositeStream;
 use crate::control::pair::{Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::PairKey;
-use crate::control::spare::second_path;
+use crate::control::spare::KnownPaths;
 use crate::control::spec::{PublisherSpec, SubscriptionSpec};
 use crate::control::split::Split;
 use crate::control::tie::tie_of;
@@ -52,10 +52,10 @@ impl Control {
             return Some(Prospect::Refused(Box::new(refusal), None));
         }
         let first = self.half(pair, request)?;
-        let grant = self.hoped(&first);
         if first.request.wants_spare() && first.split.is_limited() {
-            return Some(self.spare_prospect(first, grant));
+            return Some(self.spare_prospect(first));
         }
+        let grant = self.hoped(&first);
         let tree = Tree::new(&self.registry, self.me);
         let tie = tie_of(&self.registry, &tree, pair, (&spec.tag, &first.request));
         let Some((tag, other)) = first.request.with.clone().zip(tie) else {
@@ -83,18 +83,22 @@ impl Control {
         })
     }
 
-    /// Adds the second path of a request with a spare.
-    fn spare_prospect(&self, first: Half, grant: Option<Grant>) -> Prospect {
-        let Half { pair, request, path, .. } = &first;
-        let Some(path) = second_path(&self.registry, path, request.encrypted) else {
+    /// Finds both paths of a request with a spare, whose shortest path is that of `shortest`.
+    fn spare_prospect(&self, shortest: Half) -> Prospect {
+        let Half { pair, request, path, .. } = &shortest;
+        let (tree, of) = (Tree::new(&self.registry, pair.1.node), (*pair, request.encrypted));
+        let paths = KnownPaths::default().of(&self.registry, &tree, of, path.clone());
+        let Some(second) = paths.second else {
             let refusal = no_second_path(&self.registry, *pair, path);
             return Prospect::Refused(Box::new(refusal), None);
         };
-        let split = Split::of(&self.registry, &path);
-        let split = split.with_proxy(PublisherSpec::proxy_at_end(request, split.hops()));
-        let second = Half { path, split, ..first.clone() };
+        let [first, second] = [paths.first, second].map(|path| {
+            let split = Split::of(&self.registry, &path);
+            let split = split.with_proxy(PublisherSpec::proxy_at_end(request, split.hops()));
+            Half { path, split, ..shortest.clone() }
+        });
         let spare = self.hoped(&second).map(|grant| grant.hops).unwrap_or_default();
-        let grant = grant.map(|grant| Grant { spare, ..grant });
+        let grant = self.hoped(&first).map(|grant| Grant { spare, ..grant });
         let hoped = Hoped { grant, opposite: None, follows: false };
         Prospect::open(Query::new(first, Some(second), false), hoped)
     }
@@ -122,7 +126,7 @@ impl Control {
         let StreamPath { nodes: path, proxy, .. } = self.way(pair, spec, &request)?;
         let proxy = path.iter().position(|node| *node == proxy).unwrap_or_default();
         let split = Split::of(&self.registry, &path).with_proxy(proxy);
-        Some(Half { pair, request, path, split })
+        Some(Half { pair, replaced: Replaced::Only, request, path, split })
     }
 
     /// Returns the opposite pair, or its refusal if it can have no contract; none is known if its traffic is unknown.
@@ -146,7 +150,7 @@ impl Control {
 
     /// Returns the contract of a pair if every node of its path grants it.
     fn hoped(&self, half: &Half) -> Option<Grant> {
-        let Half { pair, request, path, split } = half;
+        let Half { pair, request, path, split, .. } = half;
         let spec = self.publisher(pair.1)?;
         let behind = spec.form_behind(request, path, *split);
         let demanded = wanted(pair.1, spec, request, (*split, behind))?;

@@ -1,6 +1,7 @@
 //! The question of a survey to each node of a path, and the answer.
 
 use crate::control::ask::Topic;
+use crate::control::booking::Replaced;
 use crate::control::codec::{
     put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
 };
@@ -18,6 +19,7 @@ use bytes::Bytes;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Half {
     pub(super) pair: PairKey,
+    pub(super) replaced: Replaced,
     pub(super) request: SubscriptionSpec,
     pub(super) path: Vec<NodeId>,
     pub(super) split: Split,
@@ -47,6 +49,7 @@ pub(super) struct Obstacles {
 impl Half {
     fn write(&self, out: &mut Vec<u8>) {
         put_pair(out, self.pair.0, self.pair.1);
+        self.replaced.write(out);
         put_subscription(out, &self.request);
         out.put_varint(self.path.len() as u64);
         for node in &self.path {
@@ -56,12 +59,12 @@ impl Half {
     }
 
     fn read(reader: &mut Reader) -> Result<Self, WireError> {
-        let pair = read_pair(reader)?;
+        let (pair, replaced) = (read_pair(reader)?, Replaced::read(reader)?);
         let request = read_subscription(reader)?;
         let count = reader.len(HOPS_MAX + 1, "path")?;
         let path = (0..count).map(|_| reader.u64("path").map(NodeId)).collect::<Result<_, _>>()?;
         let split = Split::from_code(count, reader.varint32("split")?);
-        Ok(Self { pair, request, path, split })
+        Ok(Self { pair, replaced, request, path, split })
     }
 }
 
@@ -146,6 +149,7 @@ mod tests {
                 SubscriptionId { node: NodeId(3), index: 1 },
                 PublisherId { node: NodeId(node), index: 2 },
             ),
+            replaced: Replaced::Only,
             request: SubscriptionSpec { with: with.map(|tag| Tag::new(tag).unwrap()), ..request },
             split: Split::new([true, false].into_iter()).with_proxy(1),
             path,
@@ -155,6 +159,10 @@ mod tests {
     #[test]
     fn questions_and_answers_keep_both_halves() {
         let first = half(1, "camera", Some("cmd"));
+        for replaced in [Replaced::Nothing, Replaced::Number(0), Replaced::Number(u64::MAX)] {
+            let query = Query::new(Half { replaced, ..first.clone() }, None, false);
+            assert_eq!(Query::decode(query.encode().slice(1..)), Ok(query));
+        }
         for opposite in [None, Some(half(2, "cmd", None))] {
             let envelope = Envelope { burst: 9_000, bytes_per_s: 700, learned: false };
             let within = Duration::from_millis(80);

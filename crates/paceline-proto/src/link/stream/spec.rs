@@ -1,7 +1,7 @@
 //! The parameters of a stream on a link.
 
 use crate::form::Form;
-use crate::ids::{NodeId, PublisherId};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{Demand, OutputPlan, StreamNames};
 use crate::retransmit::Retransmit;
 use crate::sample::Kind;
@@ -49,12 +49,17 @@ pub struct StreamSpec {
     pub demand: Option<Demand>,
     /// The names that select the class; `None` selects it by the contract alone.
     pub names: Option<Arc<StreamNames>>,
+    /// The subscriptions of the contract, in order; none for best effort. A subscription that moves to another stream
+    /// receives its samples in order.
+    pub subscriptions: Arc<[SubscriptionId]>,
+    /// True if another stream replaces it, so that it takes only samples before the first one of that stream.
+    pub ends: bool,
 }
 
 impl StreamSpec {
     /// Returns a best-effort stream with default settings for `form`.
     #[must_use]
-    pub const fn best_effort(publisher: PublisherId, hop: NodeId, form: Form, kind: Kind) -> Self {
+    pub fn best_effort(publisher: PublisherId, hop: NodeId, form: Form, kind: Kind) -> Self {
         Self {
             hop,
             publisher,
@@ -69,12 +74,14 @@ impl StreamSpec {
             level: None,
             demand: None,
             names: None,
+            subscriptions: Arc::default(),
+            ends: false,
         }
     }
 
     /// Returns the stream towards `hop` according to `plan`.
     #[must_use]
-    pub const fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
+    pub fn of(publisher: PublisherId, hop: NodeId, plan: &OutputPlan) -> Self {
         let OutputPlan { form, kind, contract, upstream, slack, background, demand, .. } = plan;
         Self {
             hop,
@@ -90,6 +97,11 @@ impl StreamSpec {
             level: plan.level,
             demand: *demand,
             names: None,
+            subscriptions: match contract {
+                Some(_) => plan.subscriptions.as_slice().into(),
+                None => Arc::default(),
+            },
+            ends: plan.until.is_some() && contract.is_some(),
         }
     }
 

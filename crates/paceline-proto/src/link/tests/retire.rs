@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::form::Rate;
+use crate::ids::SubscriptionId;
 use crate::reason::DropReason;
 use paceline_sched::{Capacity, Policy};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 const NEW: StreamIndex = StreamIndex(1);
 const OTHER: StreamIndex = StreamIndex(2);
@@ -135,4 +137,55 @@ fn a_queue_under_a_contract_may_need_the_bound_of_its_path() {
     open(&mut a, NEW, every(2), Some(promised()));
     assert_eq!(a.link.hand_over_max(STREAM), seconds(8));
     assert_eq!(a.link.hand_over_max(NEW), seconds(4));
+}
+
+/// Opens a stream with a contract for these subscriptions.
+fn open_for(a: &mut End, index: StreamIndex, (form, deadline): (Form, u64), ids: &[u32]) {
+    let spec = StreamSpec {
+        form,
+        subscriptions: subscriptions(ids),
+        ..to(node(2), Kind::Data, Some(contract(20, deadline)))
+    };
+    assert!(a.link.open_stream(index, spec));
+}
+
+fn subscriptions(ids: &[u32]) -> Arc<[SubscriptionId]> {
+    ids.iter().map(|&index| SubscriptionId { node: node(3), index }).collect()
+}
+
+#[test]
+fn a_subscription_that_moves_to_another_stream_receives_its_samples_in_order() {
+    // Subscription 1 moves to a stream with a shorter deadline, which serves subscription 2, too. The old stream ends, ends
+    // with a later sample, or goes on for subscription 3; or the new stream has no subscription of the old one.
+    for (case, moves) in [("closes", 1), ("ends", 1), ("goes on", 1), ("apart", 4)] {
+        let (mut now, mut a, mut b) = thin();
+        open_for(&mut a, STREAM, (every(2), 20_000), &[1, 3]);
+        push(&mut a, now, STREAM, 0..6);
+        open_for(&mut a, NEW, (Form::FULL, 2_000), &[moves, 9]);
+        let spec = a.link.spec_of(STREAM).unwrap().clone();
+        match case {
+            "closes" => a.link.hand_over(STREAM),
+            "ends" => a.link.update_stream(now, STREAM, StreamSpec { ends: true, ..spec }),
+            _ => {
+                let spec = StreamSpec { subscriptions: subscriptions(&[3]), ..spec };
+                a.link.update_stream(now, STREAM, spec);
+            }
+        }
+        a.link.handle_timeout(now);
+        push(&mut a, now, NEW, 6..8);
+        if case == "goes on" {
+            push(&mut a, now, STREAM, 6..8);
+        }
+        talk(&mut now, &mut a, &mut b, 12);
+        let first_new = b.got.iter().position(|seq| *seq == 6).unwrap();
+        let older = b.got.iter().take(first_new).filter(|seq| **seq < 6).count();
+        if case == "apart" {
+            assert!(older < 6, "{case}: {:?}", b.got);
+        } else {
+            assert_eq!(older, 6, "{case}: {:?}", b.got);
+        }
+        if case == "goes on" {
+            assert_eq!(b.got, [0, 1, 2, 3, 4, 5, 6, 7, 6, 7], "later samples are independent");
+        }
+    }
 }
