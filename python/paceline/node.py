@@ -29,7 +29,7 @@ class Link:
     >>> paceline.Link(name="radio", connect=["tcp/10.0.0.2:7600"], capacity_bits_per_s=20_000_000)
 
     Endpoints are ``PROTOCOL/ADDRESS`` with the protocol ``quic``, ``tls``, ``tcp`` or
-    ``unixsock-stream``. The node accepts neighbours at the ``listen`` endpoints and connects to
+    ``unix`` (``unix/PATH``). The node accepts neighbours at the ``listen`` endpoints and connects to
     those in ``connect``, with retries.
     """
 

@@ -6,18 +6,18 @@ import type { Change, Comparison, Past, State, Turn, Value, Values, WorldChange,
 const SILENT_MS = 4000;
 
 /** Follows the state. Calls back with null when no event arrives any more. */
-export function follow(told: (state: State | null) => void): void {
+export function follow(notify: (state: State | null) => void): void {
   let timer = 0;
   const waits = () => {
     window.clearTimeout(timer);
-    timer = window.setTimeout(() => told(null), SILENT_MS);
+    timer = window.setTimeout(() => notify(null), SILENT_MS);
   };
   // It reconnects by itself.
   const events = new EventSource("/api/v1/events");
   events.addEventListener("state", (event) => {
     waits();
     // A hidden page is not updated; the next event arrives within a second.
-    if (!document.hidden) told(JSON.parse((event as MessageEvent<string>).data) as State);
+    if (!document.hidden) notify(JSON.parse((event as MessageEvent<string>).data) as State);
   });
   waits();
 }

@@ -178,14 +178,14 @@ export class Chart {
     const { left: edge, width, height, seconds } = area;
     const ago = Math.round(((width - RIGHT - pointer) * (seconds - 1)) / (width - edge - RIGHT));
     if (ago < 0 || ago >= seconds) return;
-    const told = lines.flatMap(({ name, values }) => {
+    const readings = lines.flatMap(({ name, values }) => {
       const value = values[values.length - 1 - ago];
       return value === undefined ? [] : [`${name} ${this.unit(value)}`];
     });
-    if (told.length === 0) return;
+    if (readings.length === 0) return;
     context.strokeStyle = style.getPropertyValue("--mark");
     stroke(context, area.x(ago), TOP, area.x(ago), height - BOTTOM);
-    const text = told.join(" · ");
+    const text = readings.join(" · ");
     const wide = context.measureText(text).width + 12;
     const left = Math.min(Math.max(area.x(ago) - wide / 2, 0), Math.max(0, width - wide));
     context.fillStyle = style.getPropertyValue("--panel");

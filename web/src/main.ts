@@ -30,9 +30,9 @@ const store = new Store();
 let shown: View | null = null;
 
 function show(view: View): void {
-  const told = verdict(view);
-  text(byId("verdict"), told.text.charAt(0).toUpperCase() + told.text.slice(1));
-  attribute(byId("verdict"), "data-health", told.state);
+  const result = verdict(view);
+  text(byId("verdict"), result.text.charAt(0).toUpperCase() + result.text.slice(1));
+  attribute(byId("verdict"), "data-health", result.state);
   text(byId("pulse"), `live · ${new Date(view.state.at_ms).toLocaleTimeString("en-GB")}`);
   attribute(byId("pulse"), "data-live", "yes");
   // It hides its parts itself, so it is always current.

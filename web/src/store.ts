@@ -146,7 +146,7 @@ export class Store {
     const fresh = sub.age_mean_us === null ? null : { mean: sub.age_mean_us, max: sub.age_max_us };
     const ages = before?.ages ?? agesOf(this.#past, sub.id) ?? [];
     if (before) push(ages, fresh ?? { mean: 0, max: 0 }, SECONDS_MAX);
-    const same = before ? asks(before.sub) === asks(sub) : this.#readings === 1;
+    const same = before ? requestOf(before.sub) === requestOf(sub) : this.#readings === 1;
     const changed = same ? (before?.changed ?? 0) : this.#readings;
     const age = fresh ?? (isFlowing(history) ? (before?.age ?? null) : null);
     const near = sub.publishers[0]?.startsWith(`${node.id}.`) ?? false;
@@ -198,7 +198,7 @@ function pointOf(link: Link): LinkPoint {
 }
 
 /** Returns a text that changes with the request and its answer. */
-function asks({ asked, within_us, loss, refusals }: Subscription): string {
+function requestOf({ asked, within_us, loss, refusals }: Subscription): string {
   return [asked.form, within_us, loss, refusals.length > 0].join(" ");
 }
 

@@ -10,9 +10,9 @@ mod wish;
 pub(crate) use history::{BufferSpec, history};
 pub(crate) use http::{HttpAddress, HttpFiles, PORT};
 pub use link::capacity;
-pub(crate) use link::{LinkSpec, TlsSpec, endpoint, policy};
+pub(crate) use link::{LinkSpec, TlsSpec, endpoint, plain_endpoint, policy};
 pub(crate) use timing::{FreshSpec, TimingArgs, fresh};
-pub(crate) use wish::{AskedRate, WishArgs};
+pub(crate) use wish::{RequestedRate, WishArgs};
 
 use paceline::Kind;
 use paceline::contract::{Proxy, Retransmit};
@@ -183,6 +183,12 @@ pub(crate) fn chunk(text: &str) -> Result<usize, String> {
 pub(crate) fn quality(text: &str) -> Result<u8, String> {
     let quality = whole(text, 1, 100, "the default is 80")?;
     u8::try_from(quality).map_err(|error| error.to_string())
+}
+
+/// Parses the validity of a certificate in days, from 1 to 3650.
+pub(crate) fn days(text: &str) -> Result<u32, String> {
+    let days = whole(text, 1, 3_650, "the default is 365")?;
+    u32::try_from(days).map_err(|error| error.to_string())
 }
 
 /// The error message for an invalid name.

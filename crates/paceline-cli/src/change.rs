@@ -51,12 +51,12 @@ pub(crate) fn change(
     let outcome = node.change_and_wait(before.id, timeout, |builder| {
         let builder = apply(builder);
         if let Ok((form, within, loss)) = builder.request() {
-            asked = show::asked(form, within, loss);
+            asked = show::requested(form, within, loss);
             promises = within.is_some() || loss.is_some();
         }
         builder
     })?;
-    let was = show::asked(before.form, before.within, before.loss);
+    let was = show::requested(before.form, before.within, before.loss);
     let (mut granted, mut refused, mut after) = (Vec::new(), Vec::new(), asked.clone());
     let answer = match outcome {
         ChangeOutcome::InForce { grants } => {
@@ -122,7 +122,7 @@ pub(crate) fn try_one(node: &Node, id: &str, words: &str) -> anyhow::Result<Line
     let quotes = node.quote_change(before.id, |builder| {
         let builder = wish.apply(builder);
         if let Ok((form, within, loss)) = builder.request() {
-            asked = show::asked(form, within, loss);
+            asked = show::requested(form, within, loss);
         }
         builder
     })?;
@@ -136,7 +136,7 @@ pub(crate) fn try_one(node: &Node, id: &str, words: &str) -> anyhow::Result<Line
         () if granted.is_empty() => Answer::BestEffort,
         () => Answer::Granted,
     };
-    let was = show::asked(before.form, before.within, before.loss);
+    let was = show::requested(before.form, before.within, before.loss);
     let (subscription, pattern) = (before.id.to_string(), before.pattern.to_string());
     let (node, after) = (before.node, was.clone());
     Ok(Line { subscription, pattern, node, before: was, asked, after, answer, granted, refused })

@@ -74,7 +74,7 @@ pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
     let cannot = |what: &dyn fmt::Display| {
         exit::usage(format!("cannot read the configuration {shown}: {what}"))
     };
-    let text = text(path).map_err(|error| cannot(&error))?;
+    let text = text(path).map_err(|error| cannot(&exit::file_error(&error)))?;
     if text.len() as u64 > BYTES_MAX {
         return Err(cannot(&format!("it is longer than {BYTES_MAX} bytes")));
     }

@@ -2,6 +2,7 @@
 
 use crate::show::{self, StdoutClosed};
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// The command failed while running.
@@ -38,6 +39,16 @@ pub fn refused(message: impl fmt::Display) -> anyhow::Error {
     Coded { code: REFUSED, message: message.to_string() }.into()
 }
 
+/// Returns the text of an error of opening or reading a file, with a fix for the usual ones.
+pub(crate) fn file_error(error: &io::Error) -> String {
+    let fixes = [
+        (io::ErrorKind::NotFound, "check the path, which is relative to the current folder"),
+        (io::ErrorKind::PermissionDenied, "check its owner and mode with ls -l"),
+    ];
+    let fix = fixes.into_iter().find(|(kind, _)| *kind == error.kind());
+    fix.map_or_else(|| error.to_string(), |(_, fix)| format!("{error}; {fix}"))
+}
+
 /// Prints `error` and returns the exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<StdoutClosed>() {
@@ -58,5 +69,19 @@ mod tests {
         assert_eq!(report(&refused("x")), ExitCode::from(3));
         assert_eq!(report(&anyhow::anyhow!("x")), ExitCode::from(1));
         assert_eq!(report(&StdoutClosed.into()), ExitCode::SUCCESS);
+    }
+
+    #[test]
+    fn errors_of_files_have_a_fix() {
+        let text = |kind: io::ErrorKind| file_error(&kind.into());
+        assert!(
+            text(io::ErrorKind::NotFound)
+                .ends_with("; check the path, which is relative to the current folder")
+        );
+        assert!(
+            text(io::ErrorKind::PermissionDenied)
+                .ends_with("; check its owner and mode with ls -l")
+        );
+        assert_eq!(text(io::ErrorKind::InvalidData), "invalid data");
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::exit::REFUSED;
 use crate::show;
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use anyhow::anyhow;
 use paceline_record::{Asked, DecisionJudgement, Judgement, StreamJudgement, Verdict};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn render(file: &Path, judgement: &Judgement) -> String {
             "commands: {released} released, {stale} stale, {silences} silences{longest}\n"
         ));
     }
-    text.push_str(&table(streams).render(WIDTH));
+    text.push_str(&table(streams).render(width()));
     for stream in streams {
         if let Some(reason) = &stream.refused {
             text.push_str(&format!("refused: {}: {reason}\n", stream.tag));

@@ -154,9 +154,12 @@ pub fn main_again(args: impl IntoIterator<Item = OsString>, again: Vec<OsString>
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     match Cli::try_parse_from(&args) {
-        Ok(cli) => log::start(cli.log.as_deref())
-            .and_then(|()| run(cli.command))
-            .unwrap_or_else(|error| exit::report(&error)),
+        Ok(cli) => {
+            table::fit_terminal();
+            log::start(cli.log.as_deref())
+                .and_then(|()| run(cli.command))
+                .unwrap_or_else(|error| exit::report(&error))
+        }
         Err(error) => spelling::report(&error, &command_line(), args.get(1..).unwrap_or_default()),
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let sink = Sink::open(args.out.as_deref(), args.json)?;
     let node = args.node.open_guest("pull")?;
     let here = args.node.link.is_empty() && args.node.config.is_none();
-    let begun = asked(&node, args, times).and_then(|pull| {
+    let begun = requested(&node, args, times).and_then(|pull| {
         crate::status::settle(&node, if here { SETTLE_HERE } else { SETTLE }, &stop);
         if node.nodes().len() <= 1 && args.at.is_none() && args.hold_at.is_none() {
             // No other node was found. A pull would still wait for buffer announcements.
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Builds the pull from the arguments; reports wrong values before waiting for nodes.
-fn asked<'a>(
+fn requested<'a>(
     node: &'a Node,
     args: &PullArgs,
     times: Option<std::ops::RangeInclusive<u64>>,
@@ -157,7 +157,7 @@ fn take_all(
                 } else if args.out.is_none() {
                     show::line(&describe(&delivery))?;
                 }
-                sink.write(&delivery, args.asked_rate(), node)?;
+                sink.write(&delivery, args.requested_rate(), node)?;
             }
             Ok(None) => break,
             Err(RecvError::Timeout) => {}

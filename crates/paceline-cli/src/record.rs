@@ -330,7 +330,7 @@ impl Session<'_> {
     /// Explains why no samples arrived.
     fn shortfall(&self, dropped: &Drops) -> String {
         let sources: Vec<SourceView> = self.news.sources().values().cloned().collect();
-        let asked = self.args.wish.asked_rate();
+        let asked = self.args.wish.requested_rate();
         shortfall::reason(self.node, &sources, dropped, asked, "--duration")
     }
 

@@ -5,7 +5,7 @@ use crate::change::{Answer, Line, change};
 use crate::config::NodeArgs;
 use crate::exit::{self, FAILED, REFUSED};
 use crate::show;
-use crate::status::{settle, some_names};
+use crate::status::{note_wait, settle, some_names};
 use crate::stop::Stop;
 
 use paceline::contract::{Proxy, Retransmit};
@@ -127,10 +127,15 @@ impl SetArgs {
     fn find(&self, node: &Node, stop: &Stop) -> anyhow::Result<Vec<SubscriptionView>> {
         let until = Instant::now() + self.timeout;
         settle(node, self.timeout, stop);
+        let mut is_noted = false;
         loop {
             let found: Vec<_> =
                 node.subscriptions().into_iter().filter(|it| self.means(it)).collect();
             if found.is_empty() && Instant::now() < until && !stop.requested() {
+                if !std::mem::replace(&mut is_noted, true) {
+                    let why = format!("no subscription to {} yet", self.pattern);
+                    note_wait(&why, self.timeout);
+                }
                 std::thread::sleep(STEP);
                 continue;
             }

@@ -4,7 +4,7 @@
 //! publisher to the subscriber and names the largest. If nothing was lost, the publisher or the request is
 //! the reason.
 
-use crate::args::AskedRate;
+use crate::args::RequestedRate;
 use crate::show;
 use crate::stats::Tally;
 use paceline::status::{DropReason, Drops, NodeId, NodeStatus, PublisherId, SourceView};
@@ -53,7 +53,7 @@ impl Published {
 
     /// Returns true if clearly fewer samples arrived until `now` than the request and the publishing rate
     /// imply.
-    pub(crate) fn is_short(&self, total: &Tally, asked: AskedRate, now: Instant) -> bool {
+    pub(crate) fn is_short(&self, total: &Tally, asked: RequestedRate, now: Instant) -> bool {
         let Some(published) = self.hertz() else { return false };
         let some = asked.every.map_or(published, |n| published / f64::from(n));
         let expected = asked.max_hz.map_or(some, |max| some.min(max));
@@ -68,7 +68,7 @@ pub(crate) fn reason(
     node: &Node,
     sources: &[SourceView],
     local: &Drops,
-    asked: AskedRate,
+    asked: RequestedRate,
     longer: &str,
 ) -> String {
     let mut nodes: BTreeSet<NodeId> = sources.iter().map(|source| source.publisher.node).collect();
@@ -128,7 +128,7 @@ fn on_links(status: &[NodeStatus], sources: &[SourceView]) -> Vec<Loss> {
 fn too_few(
     status: &[NodeStatus],
     sources: &[SourceView],
-    asked: AskedRate,
+    asked: RequestedRate,
     longer: &str,
 ) -> String {
     let publishers = status.iter().flat_map(|node| &node.publishers);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_given_where_nothing_was_lost() {
-        let any = AskedRate { max_hz: None, every: None };
+        let any = RequestedRate { max_hz: None, every: None };
         let text = too_few(&[], &[], any, "--timeout");
         assert!(text.starts_with("the publisher has gone"), "{text}");
     }

@@ -91,7 +91,8 @@ pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
-/// A block of text that each update replaces on a terminal, and appends elsewhere.
+/// A block of text that each update replaces on a terminal, and appends elsewhere. Lines that are too long for the
+/// terminal continue on the next one.
 pub(crate) struct Block {
     to_stderr: bool,
     terminal: bool,
@@ -121,11 +122,12 @@ impl Block {
             out.push_str(&format!("\x1b[{}F\x1b[J", self.shown));
         }
         let width = if self.terminal { terminal_width() } else { usize::MAX };
-        self.shown = 0;
-        for line in harmless(text).lines() {
-            out.extend(line.chars().take(width));
+        let text = harmless(text);
+        let lines: Vec<_> = text.lines().flat_map(|line| wrapped(line, width)).collect();
+        self.shown = lines.len();
+        for line in lines {
+            out.push_str(line);
             out.push('\n');
-            self.shown += 1;
         }
         if self.to_stderr {
             // A closed standard error must not stop the command.
@@ -148,12 +150,30 @@ pub fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{}", harmless(text));
 }
 
-fn terminal_width() -> usize {
+/// Returns the columns of the terminal at standard output.
+pub(crate) fn stdout_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     // A terminal of unknown width reports 0.
-    match rustix::termios::tcgetwinsize(io::stdout()).map(|size| size.ws_col) {
-        Ok(0) | Err(_) => 100,
-        Ok(columns) => usize::from(columns),
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+fn terminal_width() -> usize {
+    stdout_columns().unwrap_or(100)
+}
+
+/// Splits a line into parts of at most `width` characters, at spaces if possible.
+fn wrapped(line: &str, width: usize) -> Vec<&str> {
+    let (mut parts, mut rest) = (Vec::new(), line);
+    while let Some((limit, _)) = rest.char_indices().nth(width.max(1)) {
+        let (head, tail) = rest.split_at(limit);
+        let space = if tail.starts_with(' ') { Some(limit) } else { head.rfind(' ') };
+        let end = space.filter(|end| !head.get(..*end).unwrap_or(head).trim().is_empty());
+        let (part, next) = rest.split_at(end.unwrap_or(limit));
+        parts.push(part.trim_end());
+        rest = next.trim_start();
     }
+    parts.push(rest);
+    parts
 }
 
 /// Formats microseconds as milliseconds: two decimals below 10, one below 100, three below 0.01.
@@ -192,7 +212,11 @@ pub(crate) fn bits(bits_per_s: u64) -> String {
 }
 
 /// Formats a request in one line.
-pub(crate) fn asked(form: Form, within: Option<Duration>, loss: Option<LossTolerance>) -> String {
+pub(crate) fn requested(
+    form: Form,
+    within: Option<Duration>,
+    loss: Option<LossTolerance>,
+) -> String {
     let mut text = form.to_string();
     if let Some(within) = within {
         let _ = write!(text, ", within {} ms", millis(micros(within)));
@@ -229,6 +253,15 @@ mod tests {
         assert_eq!(millis(200_000), "200");
         assert_eq!(bits(2_000_000), "2 Mbit/s");
         assert_eq!(bits(0), "0 bit/s");
+    }
+
+    #[test]
+    fn long_lines_continue_at_a_space() {
+        assert_eq!(wrapped("late 0  dropped 0", 17), ["late 0  dropped 0"]);
+        assert_eq!(wrapped("late 0  dropped 0", 12), ["late 0", "dropped 0"]);
+        assert_eq!(wrapped("late 0  dropped 0", 6), ["late 0", "droppe", "d 0"]);
+        assert_eq!(wrapped("  ≤200 ms", 4), ["  ≤2", "00", "ms"]);
+        assert_eq!((wrapped("", 3), wrapped("abc", 0)), (vec![""], vec!["a", "b", "c"]));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use print::text as summary_text;
 
 use crate::exit;
 use crate::show::StdoutClosed;
-use anyhow::Context as _;
+use anyhow::anyhow;
 use paceline_sim::scenario::{Plan, Summary, oracles, run as run_plan};
 use std::any::Any;
 use std::fmt::Write as _;
@@ -77,9 +77,9 @@ pub fn source(file: &Path) -> anyhow::Result<(String, String)> {
         return Ok(("standard input".to_owned(), text));
     }
     let name = file.display().to_string();
-    let opened = std::fs::File::open(file).with_context(|| format!("cannot open {name}"))?;
-    let read = opened.take(FILE_BYTES_MAX).read_to_string(&mut text);
-    read.with_context(|| format!("cannot read {name}"))?;
+    let read = std::fs::File::open(file)
+        .and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(|error| anyhow!("cannot read {name}: {}", exit::file_error(&error)))?;
     Ok((name, text))
 }
 

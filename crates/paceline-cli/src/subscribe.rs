@@ -191,7 +191,7 @@ impl<'a> Session<'a> {
         } else {
             self.latest.take(delivery);
         }
-        self.sink.write(delivery, self.args.wish.asked_rate(), self.node)
+        self.sink.write(delivery, self.args.wish.requested_rate(), self.node)
     }
 
     /// Processes the subscriber's events.
@@ -234,7 +234,7 @@ impl<'a> Session<'a> {
                 }
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
-                    let asked = show::asked(form, within, loss);
+                    let asked = show::requested(form, within, loss);
                     self.block.note(&format!("the request changed: {asked}"));
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
@@ -244,7 +244,7 @@ impl<'a> Session<'a> {
                     if refusals.iter().any(|refusal| self.take_offer(&refusal.offer)) {
                         continue;
                     }
-                    let asked = show::asked(form, within, loss);
+                    let asked = show::requested(form, within, loss);
                     self.block.note(&format!(
                         "the change was refused; the request is unchanged: {asked}"
                     ));
@@ -396,7 +396,7 @@ impl<'a> Session<'a> {
             let name = notices::publisher(&self.sources(), *publisher);
             return Some(format!("{name} refused: {refusal}"));
         }
-        let (delivered, asked) = (self.total.delivered, self.args.wish.asked_rate());
+        let (delivered, asked) = (self.total.delivered, self.args.wish.requested_rate());
         let sources = self.sources();
         let few = self.args.count.is_some_and(|count| delivered < count) || delivered == 0;
         let drops = self.subscriber.drops();

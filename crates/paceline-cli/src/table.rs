@@ -1,6 +1,8 @@
 //! Text tables: aligned columns within a maximum width.
 
+use crate::show;
 use paceline::text::escape;
+use std::sync::OnceLock;
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -13,8 +15,25 @@ pub enum Align {
     Right,
 }
 
-/// Maximum width of a table in characters.
+/// Maximum width of a table in characters, except on a terminal.
 pub const WIDTH: usize = 100;
+
+/// The width of the terminal on which this process prints tables.
+static TERMINAL: OnceLock<usize> = OnceLock::new();
+
+/// Makes tables as wide as the terminal, if standard output is one. On a terminal of less than 80 columns their lines
+/// continue on the next one, because shorter names say nothing.
+pub(crate) fn fit_terminal() {
+    if let Some(columns) = show::stdout_columns() {
+        // A second command in the same process prints on the same terminal.
+        let _ = TERMINAL.set(columns.max(80));
+    }
+}
+
+/// Returns the width of tables: that of the terminal, or [`WIDTH`].
+pub(crate) fn width() -> usize {
+    TERMINAL.get().copied().unwrap_or(WIDTH)
+}
 
 /// Rows under a header. Columns are as wide as their cells.
 #[derive(Clone, Debug)]
@@ -26,7 +45,7 @@ pub struct Table {
 /// Formats all non-empty tables, each under its title, with empty lines between them.
 pub(crate) fn titled(parts: &[(&str, Table)]) -> String {
     let parts = parts.iter().filter(|(_, table)| !table.is_empty());
-    let parts = parts.map(|(title, table)| format!("{title}\n{}", table.render(WIDTH)));
+    let parts = parts.map(|(title, table)| format!("{title}\n{}", table.render(width())));
     parts.collect::<Vec<_>>().join("\n")
 }
 

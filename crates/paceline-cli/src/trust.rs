@@ -3,6 +3,7 @@
 mod authority;
 mod invite;
 
+use crate::args;
 use crate::config::this_host;
 use crate::exit;
 use crate::show;
@@ -54,7 +55,7 @@ enum Action {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
         /// The days for which the certificate is valid
-        #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+        #[arg(long, value_name = "N", default_value_t = 365, value_parser = args::days)]
         days: u32,
     },
     /// Waits for another machine, and issues a certificate to it by a one-time code
@@ -68,7 +69,7 @@ enum Action {
         #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:7601")]
         listen: String,
         /// The days for which the certificate is valid
-        #[arg(long, value_name = "N", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=3650))]
+        #[arg(long, value_name = "N", default_value_t = 365, value_parser = args::days)]
         days: u32,
     },
     /// Creates a key on this machine and gets its certificate by the code of an invitation

@@ -7,10 +7,12 @@ use crate::convert::{DELETION, Encodings};
 use crate::key::Template;
 use crate::mark::Mark;
 use crate::selector::{self, Asked};
-use paceline::{Node, Sample};
+use paceline::{Node, RecvError, Sample};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use zenoh::query::{Query, Queryable};
 use zenoh::{Session, Wait};
 
@@ -19,15 +21,22 @@ const WAITING: usize = 64;
 /// The time limit of one answer. Zenoh's default query timeout is 10 s, so the answer must be
 /// faster.
 const PATIENCE: Duration = Duration::from_secs(9);
+/// The longest delay until the end of the rule is noticed.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The answer to queries that the end of the rule interrupts.
+const REMOVED: &str = "the rule that answers this query was removed";
 
 /// Answers queries for the keys of a rule. Stops when dropped.
 pub(crate) struct Answers {
     queryable: Option<Queryable<()>>,
+    removed: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 struct Answerer {
     node: Node,
+    /// True once the rule has ended.
+    removed: Arc<AtomicBool>,
     mark: Mark,
     /// Converts a key to a tag.
     tag: Template,
@@ -42,7 +51,8 @@ impl Answers {
         (keys, tag): (&str, Template),
     ) -> zenoh::Result<Self> {
         let (to, queries) = sync_channel::<Query>(WAITING);
-        let answerer = Answerer { node: node.clone(), mark, tag };
+        let removed = Arc::new(AtomicBool::new(false));
+        let answerer = Answerer { node: node.clone(), removed: removed.clone(), mark, tag };
         let named = std::thread::Builder::new().name(format!("paceline-ask-{}", mark.rule));
         let thread = named.spawn(move || answerer.run(&queries))?;
         let queryable = session
@@ -57,12 +67,13 @@ impl Answers {
                 }
             })
             .wait()?;
-        Ok(Self { queryable: Some(queryable), thread: Some(thread) })
+        Ok(Self { queryable: Some(queryable), removed, thread: Some(thread) })
     }
 }
 
 impl Drop for Answers {
     fn drop(&mut self) {
+        self.removed.store(true, Ordering::Relaxed);
         // Undeclaring drops the callback with the channel's sender, which ends the thread.
         if let Some(queryable) = self.queryable.take() {
             let _ = queryable.undeclare().wait();
@@ -83,6 +94,7 @@ impl Answerer {
     }
 
     fn answer(&self, query: &Query) -> Result<(), String> {
+        self.check()?;
         let key = query.key_expr().as_str();
         if key.contains('*') {
             return Err(format!("'{key}' has wildcards; query one key at a time"));
@@ -100,11 +112,23 @@ impl Answerer {
             pull.timeout(PATIENCE).run().map(Ok)
         };
         let mut pulled = pull().map_err(|error: paceline::pull::PullError| error.to_string())??;
-        let mut encodings = Encodings::default();
-        while let Ok(Some(delivery)) = pulled.next_timeout(PATIENCE) {
-            self.reply(query, delivery, &mut encodings)?;
+        let (mut encodings, mut until) = (Encodings::default(), Instant::now() + PATIENCE);
+        loop {
+            self.check()?;
+            match pulled.next_timeout(LOOK_EVERY) {
+                Ok(Some(delivery)) => {
+                    self.reply(query, delivery, &mut encodings)?;
+                    until = Instant::now() + PATIENCE;
+                }
+                Err(RecvError::Timeout) if Instant::now() < until => {}
+                Ok(None) | Err(_) => return Ok(()),
+            }
         }
-        Ok(())
+    }
+
+    /// Fails once the rule has ended, so that no query waits for the rest of its answer.
+    fn check(&self) -> Result<(), String> {
+        if self.removed.load(Ordering::Relaxed) { Err(REMOVED.to_owned()) } else { Ok(()) }
     }
 
     fn reply(

@@ -244,21 +244,21 @@ impl Control {
     /// Sets a link's scheduling discipline and carrier, which admission tests depend on. Defaults to VDS and
     /// an ordered carrier.
     pub fn set_link(&mut self, link: &str, policy: Policy, carrier: Carrier) {
-        self.admission.links.tell(&cut(link), policy, carrier);
+        self.admission.links.set_discipline(&cut(link), policy, carrier);
         self.follow_links();
     }
 
     /// Sets the classes of a link; `None` removes them. A contract is tested against the guarantee of its
     /// class. Contracts that no longer fit end with the reason.
     pub fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
-        self.admission.links.tell_classes(&cut(link), classes);
+        self.admission.links.set_classes(&cut(link), classes);
         self.follow_links();
     }
 
     /// Sets the queue space of a link for contracts, in bytes on the wire. Defaults to [`BUFFER_DEFAULT`].
     /// Contracts that no longer fit end with the reason.
     pub fn set_buffer(&mut self, link: &str, bytes: u64) {
-        self.admission.links.tell_buffer(&cut(link), bytes);
+        self.admission.links.set_buffer(&cut(link), bytes);
         self.follow_links();
     }
 

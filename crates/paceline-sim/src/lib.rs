@@ -11,6 +11,7 @@
 //! network, so that they run on both a world and live nodes.
 
 mod ages;
+mod arrivals;
 pub mod ask;
 mod check;
 mod clock;

@@ -1,10 +1,11 @@
 //! One node: the pure parts, connected by plain queues where the driver shell has rings and threads.
 
+use crate::arrivals::Arrivals;
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
 use crate::ledger::Ledger;
 use crate::lookup::Lookup;
-use crate::outlet::{Arrived, EARLY_MAX, HopEnd, LinkEnd, Outlets, Port, StreamKey};
+use crate::outlet::{EARLY_MAX, HopEnd, LinkEnd, Outlets, Port, StreamKey};
 use crate::pool::{Pool, ScaleKey, Scaler};
 use crate::sink::Sink;
 use crate::used::Used;
@@ -37,7 +38,7 @@ pub(super) struct Source {
     pub(super) publisher: Arc<PublisherSpec>,
     /// Numbers the samples; only for publishers of this node.
     pub(super) stamper: Option<Stamper>,
-    /// The neighbour that sent the last sample, and the index of its counters in `arrived`.
+    /// The neighbour that sent the last sample, and the index of its counters.
     by: Option<(NodeId, usize)>,
 }
 
@@ -88,9 +89,7 @@ pub(super) struct Node {
     pub(super) used: Used,
     /// The counters of closed streams.
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
-    /// Counters of arrivals, and the index of each stream's counters.
-    arrived: Vec<Arrived>,
-    arrived_of: Lookup<StreamKey, usize>,
+    pub(super) arrivals: Arrivals,
     /// Losses that were reported before control installed their source, as the shell keeps them.
     pub(super) lost_early: BTreeMap<SourceKey, Vec<(Instant, DropReason, u64)>>,
     /// The publishers of which a stream ends with the first sample of another one.
@@ -135,8 +134,7 @@ impl Node {
             ledger: Ledger::default(),
             used: Used::default(),
             closed: BTreeMap::new(),
-            arrived: Vec::new(),
-            arrived_of: Lookup::default(),
+            arrivals: Arrivals::default(),
             lost_early: BTreeMap::new(),
             replaced: BTreeSet::new(),
             early: BTreeMap::new(),
@@ -260,14 +258,14 @@ impl Node {
             Received::Sample { publisher, form, sample } => {
                 let key = SourceKey { publisher, form };
                 let place = self.arrival_place(from, key);
-                if let Some(arrived) = self.arrived.get_mut(place) {
+                if let Some(arrived) = self.arrivals.get_mut(place) {
                     arrived.whole += 1;
                 }
                 self.offer(now, key, sample);
             }
             Received::Lost { publisher, form, samples, reason, kind } => {
-                let place = self.arrived_at(from, publisher, form);
-                if let Some(arrived) = self.arrived.get_mut(place) {
+                let place = self.arrivals.index((from, publisher, form));
+                if let Some(arrived) = self.arrivals.get_mut(place) {
                     arrived.lost.add(reason, samples);
                 }
                 let key = SourceKey { publisher, form };
@@ -281,22 +279,6 @@ impl Node {
         }
     }
 
-    /// Returns the index of the arrival counters of a stream.
-    fn arrived_at(&mut self, from: NodeId, publisher: PublisherId, form: Form) -> usize {
-        let next = self.arrived.len();
-        let place = *self.arrived_of.entry((from, publisher, form)).or_insert(next);
-        if place == next {
-            self.arrived.push(Arrived::default());
-        }
-        place
-    }
-
-    /// Returns the arrival counters of a stream.
-    pub(super) fn arrived(&self, stream: StreamKey) -> Arrived {
-        let place = self.arrived_of.get(&stream).and_then(|place| self.arrived.get(*place));
-        place.copied().unwrap_or_default()
-    }
-
     /// Records that a sample arrives from `hop`. Returns the index of its counters.
     ///
     /// A sample that arrives over another path than the one before may leave a gap. Each path alone delivers
@@ -306,7 +288,7 @@ impl Node {
         if let Some((_, place)) = by.filter(|(last, _)| *last == hop) {
             return place;
         }
-        let place = self.arrived_at(hop, key.publisher, key.form);
+        let place = self.arrivals.index((hop, key.publisher, key.form));
         if let Some(source) = self.sources.get_mut(&key) {
             source.by = Some((hop, place));
             source.ingress.handle_lost(None);

@@ -10,7 +10,7 @@ use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::link::{Link, LinkSpec};
-use paceline_proto::reason::{DropReason, Drops};
+use paceline_proto::reason::DropReason;
 use paceline_proto::receive::Receiver;
 use paceline_proto::sample::{Kind, RawSample};
 use paceline_sched::discipline::StreamIndex;
@@ -258,11 +258,4 @@ impl Outlets<'_> {
             }
         }
     }
-}
-
-/// Counters of the arrivals of one stream.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Arrived {
-    pub(super) whole: u64,
-    pub(super) lost: Drops,
 }

@@ -37,4 +37,4 @@ pub use paceline_time::clock::page::{ClockReading, ClockStatus};
 pub use paceline_time::clock::service::SourcePart;
 #[doc(inline)]
 pub use paceline_time::{TimeBounds, TimeOrder};
-pub use report::{ClockReport, SourceReport};
+pub use report::{ClockReport, SourceKind, SourceReport};

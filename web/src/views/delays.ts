@@ -32,8 +32,8 @@ function delayRow(first: Delay): Shown<Delay> {
       delay.parts.forEach((part, at) => {
         const piece = (bar.children[at] ?? bar.appendChild(el("span", { class: `p${at % 4}` }))) as HTMLElement;
         piece.style.width = `${(part.us / scale) * 100}%`;
-        const told = parts.children[at] ?? parts.appendChild(el("li", { class: `p${at % 4}` }));
-        text(told, `${time(part.us)} ${part.name}`);
+        const item = parts.children[at] ?? parts.appendChild(el("li", { class: `p${at % 4}` }));
+        text(item, `${time(part.us)} ${part.name}`);
       });
       while (bar.children.length > delay.parts.length) bar.lastElementChild?.remove();
       while (parts.children.length > delay.parts.length) parts.lastElementChild?.remove();

@@ -140,7 +140,7 @@ let steps = 1;
 const switches = new Keyed<Switch>(byId("switches"), ({ name }) => name, ({ name, label, about }) => {
   steps += 1;
   const problem = el("p", { class: "problem", role: "alert" });
-  const told = el("span", { class: "about", id: `about-${name}` }, about);
+  const note = el("span", { class: "about", id: `about-${name}` }, about);
   const button = el(
     "button",
     { type: "button", role: "switch", "aria-checked": "false", "aria-describedby": `about-${name}`, "data-switch": name },
@@ -157,7 +157,7 @@ const switches = new Keyed<Switch>(byId("switches"), ({ name }) => name, ({ name
       text(problem, error instanceof Error ? error.message : String(error));
     });
   });
-  return { element: el("div", { class: "switch" }, button, told, problem), update: ({ on }) => attribute(button, "aria-checked", String(on)) };
+  return { element: el("div", { class: "switch" }, button, note, problem), update: ({ on }) => attribute(button, "aria-checked", String(on)) };
 });
 
 function showDrops(view: View): void {

@@ -66,10 +66,10 @@ let last: View | null = null;
 
 /** Requests the comparison, once. */
 const ask = (() => {
-  let asked = false;
+  let started = false;
   return () => {
-    if (asked) return;
-    asked = true;
+    if (started) return;
+    started = true;
     void comparison().then((found) => {
       compared = found;
       if (last) showDemo(last);
@@ -96,7 +96,7 @@ function drawFifo(state: State, bound: number | null): void {
 }
 
 /** Returns the effect of the last click, with values before and after. */
-function changed(view: View): { told: string; health: string } {
+function changed(view: View): { news: string; health: string } {
   const steer = subscription(view, STEER);
   const bound = steer?.sub.within_us ?? null;
   const refused = view.subs.filter(({ sub }) => sub.refusals.length > 0);
@@ -110,11 +110,11 @@ function changed(view: View): { told: string; health: string } {
     const was = before === null ? "" : `${time(before)} → `;
     const limit = bound === null ? "" : `, bound ${time(bound)} ${kept}`;
     const thrown = bulk ? `; bulk ${hertz(published)} → ${hertz(bulk.sub.rate_hz)}` : "";
-    return { told: `${no}Flood: steering ${was}${time(mean)}, at most ${time(now)}${limit}${thrown}`, health: kept === "kept" ? "good" : "bad" };
+    return { news: `${no}Flood: steering ${was}${time(mean)}, at most ${time(now)}${limit}${thrown}`, health: kept === "kept" ? "good" : "bad" };
   }
-  if (no) return { told: no.trim(), health: "warm" };
-  if (longest(steer, OVER) === 0) return { told: "No steering command has been measured yet.", health: "idle" };
-  return { told: `Steering takes ${time(average(steer, OVER))}, at most ${time(longest(steer, OVER))}. Turn on the flood to compare.`, health: "good" };
+  if (no) return { news: no.trim(), health: "warm" };
+  if (longest(steer, OVER) === 0) return { news: "No steering command has been measured yet.", health: "idle" };
+  return { news: `Steering takes ${time(average(steer, OVER))}, at most ${time(longest(steer, OVER))}. Turn on the flood to compare.`, health: "good" };
 }
 
 const refusals = new Keyed<Refused>(byId("news-refusals"), ({ key }) => key, refusalRow);
@@ -140,8 +140,8 @@ function showDemo(view: View): void {
   floodedSince = flood ? (floodedSince ?? view.state.at_ms) : null;
   if (steer) steering?.update(steer);
   drawFifo(view.state, steer?.sub.within_us ?? null);
-  const { told, health } = changed(view);
-  text(byId("news"), told);
+  const { news, health } = changed(view);
+  text(byId("news"), news);
   attribute(byId("news"), "data-health", health);
   refusals.update(allRefusals(view).slice(0, 2));
 }

@@ -17,7 +17,7 @@ interface Kind {
   steps: number[];
   /** The present value; null if the request has none. */
   now(sub: Sub): number | null;
-  told(value: number, sub: Sub): string;
+  label(value: number, sub: Sub): string;
   option(value: number, sub: Sub): string;
 }
 
@@ -29,19 +29,19 @@ function height(width: number, { sub: { asked } }: Sub): number {
 const rate: Kind = {
   name: "rate", steps: RATES,
   now: (sub) => sub.sub.asked.max_hz ?? sub.expected,
-  told: (value) => `≤ ${hertz(value)}`,
+  label: (value) => `≤ ${hertz(value)}`,
   option: (value) => `--max-hz ${value}`,
 };
 const size: Kind = {
   name: "size", steps: WIDTHS,
   now: ({ sub }) => sub.asked.width,
-  told: (value, sub) => `${value}×${height(value, sub)}`,
+  label: (value, sub) => `${value}×${height(value, sub)}`,
   option: (value, sub) => `--size ${value}x${height(value, sub)}`,
 };
 const delay: Kind = {
   name: "delay", steps: DELAYS_MS,
   now: ({ sub }) => (sub.within_us === null ? null : sub.within_us / 1000),
-  told: (value) => `≤ ${time(value * 1000)}`,
+  label: (value) => `≤ ${time(value * 1000)}`,
   option: (value) => `--within ${value}ms`,
 };
 
@@ -58,7 +58,7 @@ export class Tune {
   readonly #rows: { kind: Kind; input: HTMLInputElement; output: HTMLElement; row: HTMLElement }[];
   #sub: Sub;
   #timer = 0;
-  #asked = 0;
+  #requests = 0;
 
   constructor(first: Sub) {
     this.#sub = first;
@@ -81,7 +81,7 @@ export class Tune {
       if (document.activeElement === input) continue;
       const now = kind.now(sub);
       input.value = String(now === null || now <= 0 ? kind.steps.length - 1 : nearest(kind.steps, now));
-      text(output, now === null ? "no limit" : kind.told(now, sub));
+      text(output, now === null ? "no limit" : kind.label(now, sub));
     }
   }
 
@@ -94,7 +94,7 @@ export class Tune {
   }
 
   #moved(kind: Kind, input: HTMLInputElement, output: HTMLElement): void {
-    text(output, kind.told(this.#value(kind, input), this.#sub));
+    text(output, kind.label(this.#value(kind, input), this.#sub));
     window.clearTimeout(this.#timer);
     const option = this.#option(kind, input);
     this.#timer = window.setTimeout(() => void this.#run(option, attempt, `with ${option}`), REST_MS);
@@ -106,13 +106,13 @@ export class Tune {
   }
 
   async #run(option: string, act: typeof attempt, done: string): Promise<void> {
-    const asked = ++this.#asked;
+    const request = ++this.#requests;
     text(this.#answer, "…");
-    const told = await act(this.#sub.sub.id, option).then(
+    const answer = await act(this.#sub.sub.id, option).then(
       (answer) => `${done}: ${answer}`,
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
     );
     // Only the newest answer counts.
-    if (asked === this.#asked) text(this.#answer, told);
+    if (request === this.#requests) text(this.#answer, answer);
   }
 }

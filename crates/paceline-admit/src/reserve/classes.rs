@@ -87,14 +87,14 @@ impl Reservations {
             }
             Err(reason) => self.end_version(name.key, *installed, reason),
         }
-        self.tell_police(leg.link, leg.trunk);
+        self.update_policer(leg.link, leg.trunk);
     }
 
     fn commit_leg(&mut self, leg: &Leg, name: Name) {
         if let Some(admission) = self.links.get_mut(&leg.link) {
             admission.commit(leg.trunk, holder(name), None);
         }
-        self.tell_police(leg.link, leg.trunk);
+        self.update_policer(leg.link, leg.trunk);
     }
 
     /// Ends an installed or a tentative version for `reason`.

@@ -169,7 +169,7 @@ impl Reservations {
         self.links.insert(link, after);
         self.share_host();
         for (trunk, holder, refusal) in lost {
-            self.tell_police(link, trunk);
+            self.update_policer(link, trunk);
             let Ok(origin) = u64::try_from(holder.origin) else { continue };
             let key = Key { origin: NodeIndex(origin), number: holder.number };
             let leg =

@@ -194,7 +194,7 @@ impl Reservations {
             if let Some(admission) = self.links.get_mut(&link) {
                 admission.release(trunk, holder);
             }
-            self.tell_police(link, trunk);
+            self.update_policer(link, trunk);
         }
         self.share_host();
     }
@@ -226,7 +226,7 @@ impl Reservations {
                 }
             }
             let (link, trunk) = (leg.link, leg.trunk);
-            self.tell_police(link, trunk);
+            self.update_policer(link, trunk);
         }
         self.share_host();
         if let Some(leg) = &version.backward {
@@ -270,7 +270,7 @@ impl Reservations {
     }
 
     /// Outputs the demand that a stream's policer has to enforce now.
-    pub(super) fn tell_police(&mut self, link: LinkId, trunk: Trunk) {
+    pub(super) fn update_policer(&mut self, link: LinkId, trunk: Trunk) {
         let installed = self.links.get(&link).and_then(|admission| admission.installed(trunk));
         let output = match installed {
             Some(demand) => ReserveOutput::Install { link, trunk, demand: *demand },

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 const KEYS: &str = "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, multicast, ordered, insecure";
-const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unixsock-stream"];
+const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unix"];
+/// The protocols of the session for plain Zenoh programs.
+const PLAIN_PROTOCOLS: [&str; 4] = ["tls", "tcp", "udp", "unixsock-stream"];
 
 /// A link as specified on the command line or in a configuration file.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -158,16 +160,25 @@ fn named<T>(key: &str, value: &str, read: impl Fn(&str) -> Result<T, String>) ->
     read(value).map_err(|error| format!("{key} '{value}': {error}"))
 }
 
-/// Parses an endpoint such as `tcp/127.0.0.1:7600`.
+/// Parses an endpoint of a link, such as `tcp/127.0.0.1:7600`.
 pub(crate) fn endpoint(text: &str) -> Result<String, String> {
-    let (protocol, address) = text.split_once('/').unwrap_or((text, ""));
-    if protocol == "udp" && !address.is_empty() {
+    if let Some(address) = text.strip_prefix("udp/").filter(|address| !address.is_empty()) {
         return Err(format!("udp was replaced by quic, with certificates: write quic/{address}"));
     }
-    if address.is_empty() || !PROTOCOLS.contains(&protocol) {
+    with_protocol(text, &PROTOCOLS, "tcp/127.0.0.1:7600")
+}
+
+/// Parses an endpoint of the session for plain Zenoh programs, such as `tcp/localhost:7447`.
+pub(crate) fn plain_endpoint(text: &str) -> Result<String, String> {
+    with_protocol(text, &PLAIN_PROTOCOLS, "tcp/localhost:7447")
+}
+
+fn with_protocol(text: &str, protocols: &[&str], example: &str) -> Result<String, String> {
+    let (protocol, address) = text.split_once('/').unwrap_or((text, ""));
+    if address.is_empty() || !protocols.contains(&protocol) {
+        let protocols = protocols.join(", ");
         return Err(format!(
-            "must be PROTOCOL/ADDRESS with protocol {}; for example tcp/127.0.0.1:7600",
-            PROTOCOLS.join(", "),
+            "must be PROTOCOL/ADDRESS with protocol {protocols}; for example {example}"
         ));
     }
     Ok(text.to_owned())
@@ -201,7 +212,7 @@ mod tests {
         assert!(link.insecure && link.ordered);
         assert_eq!(link.multicast.unwrap().to_string(), "239.77.0.0/24:7400");
         assert_eq!(link.proxy.as_deref(), Some("http://p:1"));
-        let plain: LinkSpec = "connect=unixsock-stream//run/a.sock".parse().unwrap();
+        let plain: LinkSpec = "connect=unix//run/a.sock".parse().unwrap();
         assert_eq!((plain.name(2).as_str(), plain.policy), ("link2", Policy::Vds));
     }
 
@@ -214,7 +225,7 @@ mod tests {
             ("listen", "listen has no value: write listen=VALUE"),
             ("connect=", "connect has no value"),
             ("listen=127.0.0.1:7600", "listen '127.0.0.1:7600': must be PROTOCOL/ADDRESS"),
-            ("listen=ws/127.0.0.1:7600", "protocol quic, tls, tcp, unixsock-stream"),
+            ("listen=ws/127.0.0.1:7600", "protocol quic, tls, tcp, unix"),
             ("connect=udp/robot:7600", "write quic/robot:7600"),
             ("listen=quic/127.0.0.1:7600,tls_cert=a", "tls_key is missing: give tls_cert, tls_key"),
             (

@@ -25,7 +25,7 @@ pub(crate) struct WishArgs {
     #[arg(long, value_name = "RATE", value_parser = args::bitrate)]
     pub(crate) bitrate: Option<u32>,
     /// Highest quality of JPEG pictures, 1 to 100; 80 for scaled ones by default
-    #[arg(long, value_name = "Q", value_parser = clap::value_parser!(u8).range(1..=100))]
+    #[arg(long, value_name = "Q", value_parser = args::quality)]
     pub(crate) quality: Option<u8>,
     /// Delay bound from publish to delivery, such as 200ms
     #[arg(long, value_name = "TIME", value_parser = args::within)]
@@ -37,7 +37,7 @@ pub(crate) struct WishArgs {
 
 /// The requested rate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AskedRate {
+pub(crate) struct RequestedRate {
     /// `--max-hz`.
     pub(crate) max_hz: Option<f64>,
     /// `--every`.
@@ -46,8 +46,8 @@ pub(crate) struct AskedRate {
 
 impl WishArgs {
     /// Returns the requested rate.
-    pub(crate) const fn asked_rate(&self) -> AskedRate {
-        AskedRate { max_hz: self.max_hz, every: self.every }
+    pub(crate) const fn requested_rate(&self) -> RequestedRate {
+        RequestedRate { max_hz: self.max_hz, every: self.every }
     }
 
     /// Returns true if the options request a contract.

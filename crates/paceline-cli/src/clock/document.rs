@@ -40,7 +40,9 @@ pub(crate) struct Serves {
 /// A server of a clock.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ServerRow {
+    pub(crate) kind: &'static str,
     pub(crate) address: String,
+    pub(crate) key: Option<u32>,
     pub(crate) part: &'static str,
     pub(crate) stratum: Option<u8>,
     pub(crate) reach: u8,
@@ -97,7 +99,9 @@ fn parts_per_million(ppt: i64) -> f64 {
 
 fn server(source: &SourceReport) -> ServerRow {
     ServerRow {
+        kind: source.kind.name(),
         address: source.address.clone(),
+        key: source.key,
         part: source.selection.name(),
         stratum: source.stratum,
         reach: source.reach,

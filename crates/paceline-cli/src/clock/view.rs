@@ -2,7 +2,8 @@
 
 use super::document::{ClockDocument, ServerRow};
 use crate::pull::rfc3339_of;
-use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Right, Table, width};
+use paceline::time::{SourceKind, SourcePart};
 use std::fmt::Write as _;
 
 /// Formats the state of a clock and the table of its servers.
@@ -53,23 +54,33 @@ pub(crate) fn text(document: &ClockDocument) -> String {
         }
         return out;
     }
-    let _ = write!(out, "\nSERVERS\n{}", servers(&document.servers).render(WIDTH));
-    let is_unsure =
-        |row: &ServerRow| row.address.starts_with("node ") && row.part == "unsynchronised";
+    let _ = write!(out, "\nSERVERS\n{}", servers(&document.servers).render(width()));
+    let is_unsure = |row: &ServerRow| {
+        row.kind == SourceKind::Neighbour.name() && row.part == SourcePart::Unsynchronised.name()
+    };
     if document.servers.iter().all(is_unsure) {
         out.push_str(
             "no neighbour has a clock of its own: name servers under [clock] there or here\n",
         );
     }
-    let silent = |row: &&ServerRow| row.address.contains(" key ") && row.part == "unreachable";
+    let silent = |row: &&ServerRow| row.key.is_some() && row.part == SourcePart::Unreachable.name();
     for row in document.servers.iter().filter(silent) {
         let _ = writeln!(
             out,
             "{}: no answer; some servers drop requests by a key that they do not have, so compare the key files",
-            row.address
+            name(row)
         );
     }
     out
+}
+
+/// Returns the name of a server: its address with its key, or the node.
+fn name(row: &ServerRow) -> String {
+    match row.key {
+        Some(key) => format!("{} key {key}", row.address),
+        None if row.kind == SourceKind::Neighbour.name() => format!("node {}", row.address),
+        None => row.address.clone(),
+    }
 }
 
 fn servers(rows: &[ServerRow]) -> Table {
@@ -91,7 +102,7 @@ fn servers(rows: &[ServerRow]) -> Table {
         let rejected: Vec<_> =
             row.rejected.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
         table.row(vec![
-            row.address.clone(),
+            name(row),
             row.part.to_owned(),
             row.stratum.map_or("-".to_owned(), |stratum| stratum.to_string()),
             format!("{}/8", row.reach.count_ones()),

@@ -274,8 +274,7 @@ impl Settings {
             return exit::usage(what);
         }
         if matches!(error, OpenError::Transport { .. }) {
-            let fix = format!("try another port or address in {from}");
-            return anyhow::anyhow!("cannot open the node: {error}; {fix}");
+            return anyhow::anyhow!("cannot open the node: {from}: {error}");
         }
         anyhow::anyhow!("cannot open the node: {error}")
     }

@@ -84,7 +84,7 @@ const RETRANSMIT: &str =
 pub(super) fn plain(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<PlainConfig> {
     let table = section.table("plain", PLAIN, &PLAIN_KEYS, problems)?;
     let endpoints = |key, problems: &mut Problems<'_>| {
-        table.read_list(key, ENDPOINTS_MAX, ENDPOINTS, problems, args::endpoint)
+        table.read_list(key, ENDPOINTS_MAX, ENDPOINTS, problems, args::plain_endpoint)
     };
     let plain = PlainConfig {
         listen: endpoints("listen", problems),

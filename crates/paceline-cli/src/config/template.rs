@@ -85,7 +85,7 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # Text of 1 to 255 bytes. Default: link1, link2.
 #name = "radio"
 # The endpoints on which it listens for neighbours, and those to which it connects. Each is a list of 1 to 64
-# endpoints PROTOCOL/ADDRESS with protocol quic, tls, tcp or unixsock-stream. At least one list is required.
+# endpoints PROTOCOL/ADDRESS with protocol quic, tls, tcp or unix. At least one list is required.
 #listen = ["tcp/127.0.0.1:7600"]
 #connect = ["tcp/192.0.2.1:7600"]
 # Its capacity on the wire, including headers: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s, MB/s or

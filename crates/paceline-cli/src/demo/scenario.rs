@@ -149,7 +149,7 @@ impl Row {
     }
 
     /// Formats the request for display.
-    pub(crate) fn asked(&self) -> String {
+    pub(crate) fn request(&self) -> String {
         let mut text = if self.limits { String::new() } else { "all, ".to_owned() };
         text.push_str(&format!("{} Hz", self.hz));
         if let Some(size) = self.size {

@@ -4,7 +4,7 @@ use super::line::Dropped;
 use super::scenario::{LAN, THIN};
 use super::verdict::{State, Summary};
 use crate::show;
-use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Right, Table, width};
 use std::time::Duration;
 
 /// Formats the table: of the last second if `since` is given, which is the time since the start;
@@ -26,7 +26,7 @@ pub(crate) fn table(state: &State, since: Option<Duration>) -> String {
         let size = line.size.map_or_else(|| "-".to_owned(), |(w, h)| format!("{w}x{h}"));
         table.row(vec![
             row.name.to_owned(),
-            row.asked(),
+            row.request(),
             format!("{:.1}", got.rate_hz),
             size,
             show::millis(got.p50_us),
@@ -42,7 +42,7 @@ pub(crate) fn table(state: &State, since: Option<Duration>) -> String {
     );
     format!(
         "robot/camera 640x480 at 30 Hz and robot/steer at 100 Hz; {when}\n\n{}\n{}",
-        table.render(WIDTH),
+        table.render(width()),
         links(state)
     )
 }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_table_fits_and_shows_requested_next_to_delivered() {
         let text = table(&good(), Some(Duration::from_secs(7)));
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= width()), "{text}");
         let operator = text.lines().find(|line| line.starts_with("operator")).unwrap();
         for part in ["5 Hz 160x120 ≤200 ms 1/10", "5.0", "1.23", "4.56", "2 superseded"] {
             assert!(operator.contains(part), "{operator}");

@@ -2,7 +2,7 @@
 
 use crate::show;
 use crate::status::{Document, QueueBuffer, Reservation, ReservedHop, Stream};
-use crate::table::{Align::Left, Align::Name, Align::Right, Table};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::collections::BTreeMap;
 
 /// Returns the samples that exceeded their contract at a hop, or "-" if its node did not answer.
@@ -104,7 +104,7 @@ fn titled(title: &str, table: &Table) -> String {
     if table.is_empty() {
         return String::new();
     }
-    format!("\n{title}\n{}", table.render(crate::table::WIDTH))
+    format!("\n{title}\n{}", table.render(width()))
 }
 
 /// Formats the rates that contracts reserve in each class.

@@ -1,7 +1,7 @@
 //! The part of a document that concerns one pattern.
 
 use crate::status::{Document, Node, describe_tags};
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use paceline::{Pattern, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ pub(super) fn tags(document: &Document) -> String {
             row.subscribers.to_string(),
         ]);
     }
-    if table.is_empty() { "no tag is published\n".to_owned() } else { table.render(WIDTH) }
+    if table.is_empty() { "no tag is published\n".to_owned() } else { table.render(width()) }
 }
 
 /// Returns the message for a pattern without a match, with the published tags.

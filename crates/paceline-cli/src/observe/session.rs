@@ -229,7 +229,7 @@ impl<'a> Session<'a> {
             self.look.patterns.iter().flat_map(|pattern| self.node.sources(pattern)).collect();
         let mut drops = Drops::default();
         self.watches.values().for_each(|watch| drops.merge(&watch.drops()));
-        let asked = self.look.wish.asked_rate();
+        let asked = self.look.wish.requested_rate();
         shortfall::reason(&self.node, &sources, &drops, asked, "--duration")
     }
 

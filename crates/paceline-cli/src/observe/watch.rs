@@ -255,7 +255,7 @@ impl Watch {
     /// Prints the report of a second as text; prints nothing until a sample has arrived.
     pub(super) fn print(&mut self, now: Instant, named: bool) -> anyhow::Result<()> {
         let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
-        let (Some(asked), Some(figures)) = (self.asked(), figures) else { return Ok(()) };
+        let (Some(asked), Some(figures)) = (self.request(), figures) else { return Ok(()) };
         let name = if named { format!("[{}]\n", self.tag) } else { String::new() };
         let figures = match self.second.delivered {
             0 => "no new messages".to_owned(),
@@ -268,7 +268,7 @@ impl Watch {
 
     /// Prints the report of a second as a line of JSON.
     pub(super) fn print_json(&mut self, now: Instant) -> anyhow::Result<()> {
-        let Some(asked) = self.asked() else { return Ok(()) };
+        let Some(asked) = self.request() else { return Ok(()) };
         let figures = self.meter.as_ref().and_then(|meter| meter.figures(now));
         let (granted, delivered) = (self.granted(&asked), self.delivered());
         self.second = self.second.next();
@@ -277,7 +277,7 @@ impl Watch {
 
     /// Returns the line of requested, granted and delivered service since the start.
     pub(super) fn sum(&mut self) -> Option<String> {
-        let asked = self.asked()?;
+        let asked = self.request()?;
         let (granted, delivered) = (self.granted(&asked), self.delivered());
         let delivered = Delivered { rate_hz: self.total.rate_hz(), ..delivered };
         Some(format!("[{}] {}", self.tag, line(&asked, &granted, &delivered)))
@@ -285,7 +285,7 @@ impl Watch {
 
     /// Returns the requested form in words.
     pub(super) fn form_in_words(&self) -> Option<String> {
-        self.asked().map(|asked| asked.form)
+        self.request().map(|asked| asked.form)
     }
 
     /// Returns true if samples arrived since the last report.
@@ -293,7 +293,7 @@ impl Watch {
         self.second.delivered > 0
     }
 
-    fn asked(&self) -> Option<Asked> {
+    fn request(&self) -> Option<Asked> {
         self.asking.as_ref().map(|asking| asking.asked.clone())
     }
 }

@@ -5,7 +5,7 @@ use super::ogg::Ogg;
 use super::player::Player;
 use super::still::Still;
 use super::wave::Wave;
-use crate::args::AskedRate;
+use crate::args::RequestedRate;
 use crate::{exit, show};
 use anyhow::{Context as _, anyhow};
 use paceline::status::PublisherId;
@@ -98,7 +98,7 @@ impl Sink {
     pub(crate) fn write(
         &mut self,
         delivery: &Sample,
-        asked: AskedRate,
+        asked: RequestedRate,
         node: &Node,
     ) -> anyhow::Result<()> {
         match self {
@@ -234,7 +234,7 @@ fn end_of(encoding: &Encoding) -> &'static [u8] {
 }
 
 /// Returns the rate for a file header: the requested part of the publisher's declared rate, or 30.
-fn rate(asked: AskedRate, node: &Node, publisher: PublisherId) -> FrameRate {
+fn rate(asked: RequestedRate, node: &Node, publisher: PublisherId) -> FrameRate {
     let declared = node
         .status(Duration::from_millis(300))
         .iter()

@@ -2,7 +2,7 @@
 
 use super::live::{Live, bits_of};
 use crate::show;
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use paceline_plan::{Objective, PlanError, PlanProblem, PlanState, Planned, PlannedProxy, cost_of};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -226,7 +226,7 @@ fn add(out: &mut String, table: &Table, rows: usize) {
     if table.is_empty() {
         return;
     }
-    let _ = write!(out, "\n{}", table.render(WIDTH));
+    let _ = write!(out, "\n{}", table.render(width()));
     if let Some(more) = rows.checked_sub(ROWS_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(out, "and {more} more; --json prints all");
     }

@@ -2,11 +2,11 @@
 
 use super::args::PubArgs;
 use crate::exit;
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use paceline_media::Format;
 use paceline_media::codec::Codec;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 /// Bytes at the start of a file that are examined to recognise text.
@@ -61,13 +61,14 @@ fn extension(file: &Path) -> String {
 
 /// Rejects a file that would be published line by line although it is not text.
 pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
-    let what = || format!("cannot open {}", file.display());
+    let cannot =
+        |error: io::Error| anyhow!("cannot open {}: {}", file.display(), exit::file_error(&error));
     // A pipe or device can be read only once: its lines are checked as they are read.
-    let is_file = std::fs::metadata(file).with_context(what)?.is_file();
+    let is_file = std::fs::metadata(file).map_err(cannot)?.is_file();
     if args.chunk.is_some() || args.encoding.is_some() || !is_file {
         return Ok(());
     }
-    let opened = File::open(file).with_context(what)?;
+    let opened = File::open(file).map_err(cannot)?;
     let mut start = Vec::new();
     let read = opened.take(LOOK_BYTES).read_to_end(&mut start);
     read.with_context(|| format!("cannot read {}", file.display()))?;

@@ -3,11 +3,11 @@
 use super::args::PubArgs;
 use super::source::{Next, Opened, Origin, Source};
 use crate::{exit, show};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use paceline::{Encoding, Size};
 use paceline_media::MediaError;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -54,8 +54,9 @@ impl Source for Stored {
 
 /// Reads a whole file of at most [`FILE_MAX`] bytes.
 pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
-    let what = || format!("cannot read {}", file.display());
-    let length = std::fs::metadata(file).with_context(what)?.len();
+    let cannot =
+        |error: io::Error| anyhow!("cannot read {}: {}", file.display(), exit::file_error(&error));
+    let length = std::fs::metadata(file).map_err(cannot)?.len();
     if length > FILE_MAX {
         bail!(
             "{} has {length} bytes, at most {FILE_MAX} are published sample by sample; split the \
@@ -65,8 +66,8 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
     }
     // The length of a pipe is not known in advance.
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    let opened = std::fs::File::open(file).with_context(what)?;
-    opened.take(FILE_MAX + 1).read_to_end(&mut bytes).with_context(what)?;
+    let opened = std::fs::File::open(file).map_err(cannot)?;
+    opened.take(FILE_MAX + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if bytes.len() as u64 > FILE_MAX {
         bail!(
             "{} has more than the {FILE_MAX} bytes that are published sample by sample; split it",

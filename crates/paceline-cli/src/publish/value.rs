@@ -4,6 +4,7 @@ use super::args::PubArgs;
 use super::files::FileType;
 use super::source::{Next, Opened, Origin, Source};
 use crate::exit::usage;
+use crate::show;
 use bytes::Bytes;
 use paceline::Encoding;
 use std::path::Path;
@@ -56,7 +57,7 @@ pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
             traffic: None,
             live: false,
             wait: Duration::from_secs(u64::from(hz.is_none() && !args.latch)),
-            what: format!("{} bytes {how}, {encoding}", text.len()),
+            what: format!("{} {how}, {encoding}", show::count(text.len(), "byte")),
         },
         feed: Box::new(Value { payload: Bytes::from(text.to_owned()), repeats: hz.is_some() }),
     })

@@ -2,7 +2,7 @@
 
 use super::range::{self, Moment, Times};
 use crate::args;
-use crate::args::AskedRate;
+use crate::args::RequestedRate;
 use crate::config::NodeArgs;
 use crate::payload::is_stdout;
 use clap::ArgGroup;
@@ -105,7 +105,7 @@ impl PullArgs {
     }
 
     /// Returns the requested rate.
-    pub(super) const fn asked_rate(&self) -> AskedRate {
-        AskedRate { max_hz: self.max_hz, every: self.every }
+    pub(super) const fn requested_rate(&self) -> RequestedRate {
+        RequestedRate { max_hz: self.max_hz, every: self.every }
     }
 }

@@ -1,6 +1,7 @@
 //! Queries the nodes.
 
 use super::document::{Document, Link, bits_per_s};
+use crate::show;
 use crate::stop::Stop;
 use paceline::Node;
 use std::collections::BTreeMap;
@@ -9,13 +10,35 @@ use std::time::{Duration, Instant};
 /// A new node discovers its neighbours one by one; after this time without a new one all are known.
 const QUIET: Duration = Duration::from_millis(300);
 const STEP: Duration = Duration::from_millis(25);
+/// Users wonder after this time without any output.
+const SILENCE_MAX: Duration = Duration::from_secs(1);
 
 /// Waits until all reachable nodes are known: until no new one is found for a while, or `timeout`
-/// has passed.
+/// has passed. Notes on standard error that it waits if that takes long.
 pub(crate) fn settle(node: &Node, timeout: Duration, stop: &Stop) {
-    let until = Instant::now() + timeout;
-    let (mut known, mut since) = (0, Instant::now());
+    settle_and(node, timeout, stop, || {
+        note_wait("no other node answers yet", timeout);
+    });
+}
+
+/// Notes on standard error why a command waits, for at most `timeout`.
+pub(crate) fn note_wait(why: &str, timeout: Duration) {
+    show::note(&format!("{why}; waiting up to {timeout:?} (Ctrl-C ends)"));
+}
+
+/// Waits like [`settle`], and calls `note` once if no node is known after a second.
+pub(crate) fn settle_and(node: &Node, timeout: Duration, stop: &Stop, note: impl FnOnce()) {
+    let begun = Instant::now();
+    let until = begun + timeout;
+    let mut note = (timeout > SILENCE_MAX).then_some(note);
+    let (mut known, mut since) = (0, begun);
     while Instant::now() < until && !stop.requested() {
+        if known == 0
+            && begun.elapsed() >= SILENCE_MAX
+            && let Some(note) = note.take()
+        {
+            note();
+        }
         let now_known = node.nodes().iter().filter(|(id, _)| *id != node.id()).count();
         if now_known != known {
             (known, since) = (now_known, Instant::now());

@@ -6,7 +6,7 @@ use crate::config::NodeArgs;
 use crate::exit::{self, REFUSED};
 use crate::notices;
 use crate::show;
-use crate::status::{ReservedHop, settle};
+use crate::status::{ReservedHop, note_wait, settle};
 use crate::stop::Stop;
 use paceline::contract::{
     BestEffort, Grant, GrantedHop, Offer, OppositeStream, Proxy, Quote, Refusal,
@@ -164,6 +164,9 @@ impl Query<'_> {
         self.wish.check(&node, self.pattern)?;
         let until = Instant::now() + self.timeout;
         let mut answers = self.ask(&node)?;
+        if answers.quotes.is_empty() && Instant::now() < until {
+            note_wait(&format!("no publisher on {} yet", self.pattern), self.timeout);
+        }
         while answers.quotes.is_empty() && Instant::now() < until && !stop.requested() {
             std::thread::sleep(STEP);
             answers = self.ask(&node)?;

@@ -1,6 +1,6 @@
 //! Queries the nodes on a separate thread, so that the user interface can end while an answer is pending.
 
-use crate::status::{Document, Reader, settle};
+use crate::status::{Document, Reader, settle_and};
 use crate::stop::Stop;
 use paceline::Node;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
@@ -33,7 +33,8 @@ impl Asker {
         // At most two readings are queued; a slow user interface misses readings.
         let (to, readings) = sync_channel(2);
         let ask = move || {
-            settle(&node, timeout, &stop);
+            // The screen has no place for a note.
+            settle_and(&node, timeout, &stop, || {});
             while !stop.requested() {
                 // The time is taken before the wait for dead nodes: live nodes answer immediately, so their
                 // counts are from now. Successive readings are never closer than `interval`.

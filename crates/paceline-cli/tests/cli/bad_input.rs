@@ -110,7 +110,11 @@ const CASES: &[Case] = &[
     (&["pull", "a", "--out", "x.mkv"], 2, &["cannot write .mkv files", ".264 (H.264)"]),
     (&["sub", "a", "--out", "x.mcap"], 2, &["paceline record TAG --out FILE.mcap"]),
     (&["pub", "a", "--file", "no-such.mjpeg"], 1, &["cannot read no-such.mjpeg", "No such file"]),
-    (&["pub", "a", "--file", "no-such.txt"], 1, &["cannot open no-such.txt", "No such file"]),
+    (
+        &["pub", "a", "--file", "no-such.txt"],
+        1,
+        &["cannot open no-such.txt", "No such file", "check the path"],
+    ),
     (&["node", "--link", "colour=red"], 2, &["--link", "key 'colour' is not known", "capacity"]),
     (&["node", "--link", "listen=tcp/[::1]:1,capacity=0mbit"], 2, &["capacity '0mbit'", "8 bit/s"]),
     (

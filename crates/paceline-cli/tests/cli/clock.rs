@@ -35,12 +35,14 @@ const FIELDS: [&str; 17] = [
     "time_ns",
     "updates",
 ];
-const SERVER_FIELDS: [&str; 11] = [
+const SERVER_FIELDS: [&str; 13] = [
     "address",
     "answers",
     "delay_ns",
     "error_ns",
     "jitter_ns",
+    "key",
+    "kind",
     "offset_ns",
     "part",
     "poll_us",
@@ -75,7 +77,8 @@ fn a_node_shows_its_clock_and_serves_it() {
     assert_eq!(keys(&document), FIELDS);
     assert_eq!((&document["node"], &document["status"]), (&"gate".into(), &"synchronised".into()));
     assert!(document["error_ns"].as_u64().is_some_and(|error| error >= 1_000_000), "{document}");
-    assert_eq!(document["servers"][0]["part"], "selected");
+    let system = &document["servers"][0];
+    assert_eq!((&system["part"], &system["kind"]), (&"selected".into(), &"system".into()));
     let text = String::from_utf8(host.run(&["clock", "--of", "gate"]).stdout).unwrap();
     assert!(text.contains("status     synchronised") && text.contains("SERVERS"), "{text}");
 
@@ -86,6 +89,7 @@ fn a_node_shows_its_clock_and_serves_it() {
     let document = json(&measured.stdout);
     let server = &document["servers"][0];
     assert_eq!(keys(server), SERVER_FIELDS);
+    assert_eq!((&server["kind"], &server["address"]), (&"server".into(), &address.into()));
     assert_eq!((&server["stratum"], &server["answers"]), (&10.into(), &4.into()), "{server}");
     assert!(document["error_ns"].as_u64().is_some_and(|error| error >= 1_000_000), "{document}");
     node.signal(Signal::TERM);

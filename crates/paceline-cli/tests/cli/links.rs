@@ -85,6 +85,24 @@ fn a_contract_above_the_capacity_is_refused() {
 }
 
 #[test]
+fn an_endpoint_that_stays_unreachable_is_reported_with_cause_and_fix() {
+    let host = Host::new();
+    let tcp = format!("tcp/127.0.0.1:{}", free_port());
+    let unix = format!("unix/{}", host.path("none.sock").display());
+    let links = [&tcp, &unix].map(|endpoint| format!("connect={endpoint}"));
+    let sub = host.run(&["sub", "a", "--link", &links[0], "--link", &links[1], "--timeout", "6s"]);
+    for (endpoint, cause) in [
+        (tcp, "connection refused: no program listens there; start the other node"),
+        (unix, "no process listens there; start the other node, or correct the path"),
+    ] {
+        let lines: Vec<_> = sub.stderr.lines().filter(|line| line.contains(&endpoint)).collect();
+        let [line] = lines.as_slice() else { panic!("one line for {endpoint}: {}", sub.stderr) };
+        assert!(line.contains(&format!("no connection to {endpoint} for ")), "{line}");
+        assert!(line.contains(cause), "{line}");
+    }
+}
+
+#[test]
 fn require_refuses_best_effort() {
     let (robot, operator) = (Host::new(), Host::new());
     let port = free_port();
@@ -130,8 +148,8 @@ fn a_port_in_use_is_named() {
     let port = taken.local_addr().unwrap().port();
     let link = format!("name=radio,listen=tcp/127.0.0.1:{port}");
     let node = host.run(&["node", "--link", &link]);
-    node.said(1, &format!("link 'radio': cannot open tcp/127.0.0.1:{port}"));
-    node.said(1, "try another port or address in --link");
+    node.said(1, &format!("--link: link 'radio': cannot open tcp/127.0.0.1:{port}"));
+    node.said(1, "choose another port, or end the program that uses this one");
 }
 
 #[test]

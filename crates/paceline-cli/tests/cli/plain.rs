@@ -438,6 +438,31 @@ fn queries_are_answered_from_pull_buffers() {
     }
 }
 
+#[test]
+fn the_end_of_a_rule_interrupts_its_answers() {
+    let pair = Pair::new();
+    // The history needs 20 s on the link.
+    let held = format!("{IMPORT}[[buffer]]\npattern = \"robot/**\"\nsamples = 100\n");
+    let _robot = pair.start(&pair.robot, &held);
+    let rules = "[[export]]\ntag = \"robot/**\"\nkey = \"far/{1}\"\nqueries = true\n";
+    let operator = pair.start(&pair.operator, rules);
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    for _ in 0..100 {
+        here.put("robot/imu", vec![0; 50_000]).wait().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let replies = wait_for("the first sample", || {
+        let get = there.get("far/imu?_max=100").consolidation(ConsolidationMode::None);
+        let replies = get.timeout(Duration::from_secs(600)).wait().unwrap();
+        replies.recv().is_ok_and(|first| first.result().is_ok()).then_some(replies)
+    });
+    pair.write(&pair.operator, "");
+    operator.signal(Signal::HUP);
+    let last = replies.iter().last().expect("an error ends the answer");
+    let error = last.result().expect_err("the rule was removed").payload().try_to_string();
+    assert_eq!(error.unwrap(), "the rule that answers this query was removed");
+}
+
 /// Returns a Python interpreter with eclipse-zenoh, if there is one.
 pub(crate) fn python(test: &str) -> Option<String> {
     let python = std::env::var("PACELINE_PYTHON").unwrap_or_else(|_| "python3".to_owned());

@@ -317,6 +317,42 @@ fn a_dead_program_leaves_no_query_waiting() {
     wait_for("nobody is asked", || call().iter().next().is_none().then_some(()));
 }
 
+#[test]
+fn a_removed_rule_ends_its_waiting_queries() {
+    let pair = Pair::new();
+    let rule = "[[query]]\nkey = \"robot/**\"\ntimeout = \"10min\"\n";
+    let robot = pair.start(&pair.robot, rule);
+    let operator = pair.start(&pair.operator, rule);
+    let (here, there) = (pair.session_at(1), pair.session_at(2));
+    let (to, kept) = channel();
+    let _service = answer(&here, "robot/slow", true, move |query| {
+        let _ = to.send(query);
+    });
+    let call = || {
+        let get = there.get("robot/slow").consolidation(ConsolidationMode::None);
+        get.timeout(Duration::from_secs(600)).wait().unwrap()
+    };
+    for (host, node, why) in [
+        (&pair.robot, &robot, "node robot left before it answered"),
+        (&pair.operator, &operator, "the rule was removed here before node robot answered"),
+    ] {
+        let (waits, _query) = wait_for("the program is queried", || {
+            let waits = call();
+            kept.recv_timeout(Duration::from_millis(300)).ok().map(|query| (waits, query))
+        });
+        pair.write(host, "");
+        node.signal(Signal::HUP);
+        let error = wait_for("the query ends", || {
+            waits.recv_timeout(Duration::from_secs(5)).ok().flatten()
+        });
+        let output = text(&[error]);
+        assert!(output.contains(why), "{output}");
+        assert!(waits.recv().is_err(), "nothing follows");
+        pair.write(host, rule);
+        node.signal(Signal::HUP);
+    }
+}
+
 const PYTHON_SERVICE: &str = "
 import sys, time, zenoh
 config = zenoh.Config()

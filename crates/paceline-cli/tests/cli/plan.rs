@@ -143,7 +143,7 @@ fn invalid_files_are_named_with_the_field() {
     host.run(&["plan", arg(&file), "--topology", arg(&graph)])
         .said(2, "loop.graphml: line 1: the edge a → a is a loop");
     plan(&[arg(&file), "--proxies", "99"]).said(2, "must be a whole number from 1 to 32");
-    plan(&["absent.json"]).said(1, "cannot open absent.json");
+    plan(&["absent.json"]).said(1, "cannot read absent.json");
 }
 
 #[test]

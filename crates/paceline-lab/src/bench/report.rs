@@ -25,6 +25,21 @@ pub(crate) enum Unit {
     Ratio,
 }
 
+impl Unit {
+    /// Returns the symbol behind a number, with the space between them.
+    pub(super) const fn symbol(self) -> &'static str {
+        match self {
+            Self::Hertz => " Hz",
+            Self::Millis => " ms",
+            Self::Micros => " µs",
+            Self::Nanos => " ns",
+            Self::PerSecond => " /s",
+            Self::Percent => " %",
+            Self::Count | Self::Ratio => "",
+        }
+    }
+}
+
 /// The bound that a value must meet.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]

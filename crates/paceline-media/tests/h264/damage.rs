@@ -48,8 +48,8 @@ fn damage_at_every_kind_of_byte_is_reported_and_recovered() {
                 for change in [0x01, 0x80, 0xff] {
                     let mut damaged = units.clone();
                     damaged[number][at] ^= change;
-                    let told = transcode(&mut transcoder(), slices(&damaged), |_| true);
-                    let mended = &told.events[3..];
+                    let output = transcode(&mut transcoder(), slices(&damaged), |_| true);
+                    let mended = &output.events[3..];
                     assert!(
                         mended.iter().all(|event| matches!(event, Event::Coded { .. })),
                         "unit {number}, {what} at {at} ^ {change:#x}: {mended:?}"
@@ -68,11 +68,11 @@ fn truncation_anywhere_is_reported_and_recovered() {
             for len in (0..units[number].len()).filter(|len| *len < 40 || len % 29 == 0) {
                 let mut damaged = units.clone();
                 damaged[number].truncate(len);
-                let told = transcode(&mut transcoder(), slices(&damaged), |_| true);
-                let mended = &told.events[3..];
+                let output = transcode(&mut transcoder(), slices(&damaged), |_| true);
+                let mended = &output.events[3..];
                 let coded = mended.iter().all(|event| matches!(event, Event::Coded { .. }));
                 assert!(coded, "unit {number} cut to {len} bytes: {mended:?}");
-                assert!(!told.failed().is_empty(), "unit {number} cut to {len} bytes");
+                assert!(!output.failed().is_empty(), "unit {number} cut to {len} bytes");
             }
         }
     }
@@ -94,8 +94,10 @@ fn lost_and_added_emulation_prevention_is_reported_and_recovered() {
             let mut forbidden = large.clone();
             forbidden[number][at + 2] = 2;
             for damaged in [lost, doubled, forbidden] {
-                let told = transcode(&mut transcoder(), slices(&damaged), |_| true);
-                assert!(told.events[3..].iter().all(|event| matches!(event, Event::Coded { .. })));
+                let output = transcode(&mut transcoder(), slices(&damaged), |_| true);
+                assert!(
+                    output.events[3..].iter().all(|event| matches!(event, Event::Coded { .. }))
+                );
             }
         }
     }
@@ -109,8 +111,8 @@ fn invalid_units_fail() {
     let zeros = vec![0; 65_536];
     let two = [&units[0][..], &units[1]].concat();
     let stream = [b"", &zeros[..], b"no start code", &[0, 0, 1], &two];
-    let told = transcode(&mut transcoder(), stream, |_| true);
-    let failed = told.failed();
+    let output = transcode(&mut transcoder(), stream, |_| true);
+    let failed = output.failed();
     assert_eq!(failed.len(), 5);
     assert!(failed[0].contains("no bytes at all"));
     assert!(failed[1].contains("65536 bytes without a start code"));
@@ -137,9 +139,9 @@ fn parameter_sets_that_change_in_a_p_unit_are_refused() {
     let end = base[0].windows(5).position(|bytes| bytes == [0, 0, 0, 1, 0x65]).unwrap();
     let mut units = high.clone();
     units[1] = [&base[0][..end], &high[1]].concat();
-    let told = transcode(&mut transcoder(), slices(&units), |_| true);
-    assert_eq!((told.coded().len(), told.failed().len()), (4, 2));
-    assert!(told.failed()[0].contains("the SPS changes at a unit that is not I"));
+    let output = transcode(&mut transcoder(), slices(&units), |_| true);
+    assert_eq!((output.coded().len(), output.failed().len()), (4, 2));
+    assert!(output.failed()[0].contains("the SPS changes at a unit that is not I"));
 }
 
 proptest! {

@@ -32,14 +32,14 @@ fn only_requested_pictures_are_output_at_the_requested_size() {
         {
             let units = Made { profile, ..MADE }.units();
             let mut transcoder = Transcoder::new(to.map(size), 10.0).unwrap();
-            let told = transcode(&mut transcoder, slices(&units), |number| number % 3 == 0);
-            assert_eq!(told.asked, (0..30).collect::<Vec<_>>());
-            assert_eq!(told.failed(), [""; 0]);
-            let pictures = told.shown();
+            let output = transcode(&mut transcoder, slices(&units), |number| number % 3 == 0);
+            assert_eq!(output.asked, (0..30).collect::<Vec<_>>());
+            assert_eq!(output.failed(), [""; 0]);
+            let pictures = output.shown();
             let cards: Vec<_> = pictures.iter().map(|picture| picture.card).collect();
             assert_eq!(cards, (0..10).map(|number| Some(number * 3)).collect::<Vec<_>>());
             assert!(pictures.iter().all(|picture| picture.size == size(shown)));
-            for (number, event) in told.events.iter().enumerate() {
+            for (number, event) in output.events.iter().enumerate() {
                 assert_eq!(matches!(event, Event::Coded { .. }), number % 3 == 0);
             }
         }
@@ -50,10 +50,10 @@ fn only_requested_pictures_are_output_at_the_requested_size() {
 fn i_pictures_come_first_every_two_seconds_and_on_request() {
     let units = Made { pictures: 24, every: 100, ..MADE }.units();
     let mut transcoder = Transcoder::new(Some(size("160x120")), 2.5).unwrap();
-    let told = transcode(&mut transcoder, slices(&units), |_| true);
-    let coded = || told.coded().into_iter().map(|(_, bytes)| bytes);
+    let output = transcode(&mut transcoder, slices(&units), |_| true);
+    let coded = || output.coded().into_iter().map(|(_, bytes)| bytes);
     assert_eq!(classes(coded()), "IPPPP".repeat(5)[..24]);
-    for (class, bytes) in told.coded() {
+    for (class, bytes) in output.coded() {
         assert_eq!(info(bytes).unwrap().is_some(), class == Class::I, "I with parameter sets");
     }
     let mut transcoder = Transcoder::new(Some(size("160x120")), 30.0).unwrap();
@@ -78,10 +78,10 @@ fn i_pictures_come_first_every_two_seconds_and_on_request() {
 fn pictures_are_small_enough_and_good_enough() {
     let units = Made { size: "1280x720", pictures: 20, bits: 8_000_000, ..MADE }.units();
     let mut transcoder = Transcoder::new(Some(size("320x180")), 5.0).unwrap();
-    let told = transcode(&mut transcoder, slices(&units), |number| number % 2 == 0);
-    let cards: Vec<_> = told.shown().iter().map(|picture| picture.card).collect();
+    let output = transcode(&mut transcoder, slices(&units), |number| number % 2 == 0);
+    let cards: Vec<_> = output.shown().iter().map(|picture| picture.card).collect();
     assert_eq!(cards, (0..10).map(|number| Some(number * 2)).collect::<Vec<_>>());
-    let bytes: usize = told.coded().iter().map(|(_, bytes)| bytes.len()).sum();
+    let bytes: usize = output.coded().iter().map(|(_, bytes)| bytes.len()).sum();
     println!("10 test cards of 320x180 take {bytes} bytes");
     assert!(bytes * 8 < 10 * 320 * 180, "less than a bit per pixel");
 }
@@ -90,11 +90,11 @@ fn pictures_are_small_enough_and_good_enough() {
 fn a_size_above_the_source_is_refused_unit_by_unit() {
     let units = MADE.units();
     let mut transcoder = Transcoder::new(Some(size("640x240")), 10.0).unwrap();
-    let told = transcode(&mut transcoder, slices(&units), |_| true);
+    let output = transcode(&mut transcoder, slices(&units), |_| true);
     let refused =
         MediaError::SizeAboveSource { asked: size("640x240"), source_size: size("320x240") };
-    assert!(told.events.iter().all(|event| *event == Event::Failed(refused.clone())));
-    assert_eq!(told.asked, [0; 0]);
+    assert!(output.events.iter().all(|event| *event == Event::Failed(refused.clone())));
+    assert_eq!(output.asked, [0; 0]);
 }
 
 #[test]
@@ -119,9 +119,9 @@ fn extreme_rates_and_sizes_are_coded() {
     let units = Made { pictures: 4, ..MADE }.units();
     for (to, hz) in [("16x16", 0.001), ("16x240", 1000.0), ("320x16", 60.0), ("318x238", 0.5)] {
         let mut transcoder = Transcoder::new(Some(size(to)), hz).unwrap();
-        let told = transcode(&mut transcoder, slices(&units), |_| true);
-        assert_eq!(told.failed(), [""; 0], "{to} at {hz}");
-        assert!(told.shown().iter().all(|picture| picture.size == size(to)));
+        let output = transcode(&mut transcoder, slices(&units), |_| true);
+        assert_eq!(output.failed(), [""; 0], "{to} at {hz}");
+        assert!(output.shown().iter().all(|picture| picture.size == size(to)));
     }
 }
 
@@ -129,15 +129,15 @@ fn extreme_rates_and_sizes_are_coded() {
 fn a_late_joiner_begins_at_an_i_unit() {
     let units = MADE.units();
     let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
-    let told = transcode(&mut transcoder, slices(&units[4..]), |_| true);
-    let failed = told.failed();
+    let output = transcode(&mut transcoder, slices(&units[4..]), |_| true);
+    let failed = output.failed();
     assert_eq!(failed.len(), 6);
     assert!(
         failed.iter().all(|text| text.contains("no I unit has arrived yet; wait for the next"))
     );
     // Numbers count presented pictures only.
-    assert_eq!(told.asked, (0..20).collect::<Vec<_>>());
-    assert_eq!(told.shown().first().unwrap().card, Some(10));
+    assert_eq!(output.asked, (0..20).collect::<Vec<_>>());
+    assert_eq!(output.shown().first().unwrap().card, Some(10));
 }
 
 #[test]
@@ -145,10 +145,10 @@ fn a_missing_reference_picture_fails_until_the_next_i_unit() {
     let units = MADE.units();
     let kept = slices(&units).enumerate().filter(|(number, _)| *number != 4).map(|(_, unit)| unit);
     let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
-    let told = transcode(&mut transcoder, kept, |_| true);
-    let shown: Vec<_> = told.shown().iter().filter_map(|picture| picture.card).collect();
+    let output = transcode(&mut transcoder, kept, |_| true);
+    let shown: Vec<_> = output.shown().iter().filter_map(|picture| picture.card).collect();
     assert_eq!(shown, (0..4).chain(10..30).collect::<Vec<_>>());
-    assert_eq!(told.failed().len(), 5);
+    assert_eq!(output.failed().len(), 5);
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn a_change_of_size_restarts_the_coder() {
     let units = [large.units(), small.units(), high.units(), small.units()].concat();
     for to in [None, Some("160x120")] {
         let mut transcoder = Transcoder::new(to.map(size), 30.0).unwrap();
-        let told = transcode(&mut transcoder, slices(&units), |_| true);
-        assert_eq!(told.failed(), [""; 0]);
-        let pictures = told.shown();
+        let output = transcode(&mut transcoder, slices(&units), |_| true);
+        assert_eq!(output.failed(), [""; 0]);
+        let pictures = output.shown();
         let expected = |number: usize| Shown {
             size: size(to.unwrap_or(if (number / 10).is_multiple_of(2) {
                 "320x240"
@@ -172,13 +172,13 @@ fn a_change_of_size_restarts_the_coder() {
             sum: pictures[number].sum,
         };
         assert_eq!(pictures, (0..40).map(expected).collect::<Vec<_>>());
-        let keys: Vec<_> = told.coded().iter().map(|(class, _)| *class == Class::I).collect();
+        let keys: Vec<_> = output.coded().iter().map(|(class, _)| *class == Class::I).collect();
         assert!((0..40).all(|number| keys[number] == (number % 10 == 0)), "{keys:?}");
     }
     let mut transcoder = Transcoder::new(Some(size("320x240")), 30.0).unwrap();
-    let told = transcode(&mut transcoder, slices(&units), |_| true);
-    assert_eq!((told.coded().len(), told.failed().len()), (20, 20));
-    assert!(told.failed().iter().all(|text| text.starts_with("size 320x240 is above")));
+    let output = transcode(&mut transcoder, slices(&units), |_| true);
+    assert_eq!((output.coded().len(), output.failed().len()), (20, 20));
+    assert!(output.failed().iter().all(|text| text.starts_with("size 320x240 is above")));
 }
 
 /// Returns a unit without its NAL units of these types.
@@ -203,14 +203,16 @@ fn missing_parameter_sets_fail_and_can_be_restored() {
         let bare = |number: usize| without(&units[number], types);
         let stream: Vec<_> = (0..30).map(bare).collect();
         let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
-        let told = transcode(&mut transcoder, slices(&stream), |_| true);
-        assert_eq!(told.failed().len(), 30);
-        assert!(told.failed()[0].contains("have the sender put parameter sets before each I unit"));
+        let output = transcode(&mut transcoder, slices(&stream), |_| true);
+        assert_eq!(output.failed().len(), 30);
+        assert!(
+            output.failed()[0].contains("have the sender put parameter sets before each I unit")
+        );
         // Sent once, they serve all I units, also those of a transcoder that receives them in this
         // order.
         let once: Vec<_> = units[..10].iter().chain(&stream[10..]).cloned().collect();
-        let told = transcode(&mut transcoder, slices(&once), |_| true);
-        assert_eq!(told.coded().len(), 30);
+        let output = transcode(&mut transcoder, slices(&once), |_| true);
+        assert_eq!(output.coded().len(), 30);
         let mut sets = ParameterSets::new();
         let whole: Vec<_> = once.iter().map(|unit| sets.complete(unit).into_owned()).collect();
         assert_eq!(decode(slices(&whole[10..])).0.len(), 20);
@@ -229,9 +231,9 @@ fn undecodable_streams_are_described() {
         units[0] = [&[0, 0, 0, 1, 0x67], sps, &without(&units[0], &[7])].concat();
         assert!(info(&units[0]).unwrap().is_some(), "{:?}", info(&units[0]));
         let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
-        let told = transcode(&mut transcoder, slices(&units), |_| true);
-        assert_eq!(told.failed().len(), 3);
-        for message in told.failed() {
+        let output = transcode(&mut transcoder, slices(&units), |_| true);
+        assert_eq!(output.failed().len(), 3);
+        for message in output.failed() {
             assert!(message.starts_with("h264 stream is coded as High "), "{message}");
             assert!(message.contains(text), "{message}");
             assert!(message.ends_with("have the sender encode it so, or request the full size"));
@@ -244,9 +246,9 @@ fn an_i_unit_continues_after_a_flush() {
     let units = Made { profile: Profile::High, pictures: 90, every: 3, ..MADE }.units();
     let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
     for (number, group) in units.chunks(3).enumerate() {
-        let told = transcode(&mut transcoder, slices(group), |_| true);
-        assert_eq!(told.coded().len(), 3);
+        let output = transcode(&mut transcoder, slices(group), |_| true);
+        assert_eq!(output.coded().len(), 3);
         let begin = number as u64 * 3;
-        assert_eq!(told.asked, (begin..begin + 3).collect::<Vec<_>>());
+        assert_eq!(output.asked, (begin..begin + 3).collect::<Vec<_>>());
     }
 }

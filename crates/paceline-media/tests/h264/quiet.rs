@@ -39,8 +39,8 @@ fn no_input_writes_to_standard_error() {
             // A complete stream first: another size is decoded and encoded.
             let these = if damage == 0 { &units } else { &damaged };
             let mut transcoder = Transcoder::new(Some(size("160x120")), 10.0).unwrap();
-            let told = transcode(&mut transcoder, slices(these), |_| true);
-            assert_eq!(told.events.len(), units.len());
+            let output = transcode(&mut transcoder, slices(these), |_| true);
+            assert_eq!(output.events.len(), units.len());
         }
         return;
     }

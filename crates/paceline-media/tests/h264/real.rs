@@ -55,14 +55,14 @@ fn cisco_is_transcoded_to_5_hz() {
     let Some(stream) = recording("cisco_is_transcoded_to_5_hz", CISCO) else { return };
     let small = Size::new(320, 180).unwrap();
     let mut transcoder = Transcoder::new(Some(small), 5.0).unwrap();
-    let told = transcode(&mut transcoder, cut(&stream), |number| number % 6 == 0);
-    assert_eq!(told.asked, (0..300).collect::<Vec<_>>());
-    assert_eq!(told.failed(), [""; 0]);
-    let pictures = told.shown();
+    let output = transcode(&mut transcoder, cut(&stream), |number| number % 6 == 0);
+    assert_eq!(output.asked, (0..300).collect::<Vec<_>>());
+    assert_eq!(output.failed(), [""; 0]);
+    let pictures = output.shown();
     assert_eq!(pictures.len(), 50);
     assert!(pictures.iter().all(|picture| picture.size == small));
-    assert_eq!(classes(told.coded().into_iter().map(|(_, unit)| unit)), "IPPPPPPPPP".repeat(5));
-    let bytes: usize = told.coded().iter().map(|(_, unit)| unit.len()).sum();
+    assert_eq!(classes(output.coded().into_iter().map(|(_, unit)| unit)), "IPPPPPPPPP".repeat(5));
+    let bytes: usize = output.coded().iter().map(|(_, unit)| unit.len()).sum();
     println!("50 pictures take {bytes} bytes");
 }
 
@@ -79,9 +79,9 @@ fn jvt_has_several_slices_a_picture() {
     let (pictures, refused) = decode(units.iter().copied());
     assert_eq!((pictures.len(), refused), (299, 0));
     let mut transcoder = Transcoder::new(Some(size("176x144")), 15.0).unwrap();
-    let told = transcode(&mut transcoder, units, |number| number % 2 == 1);
-    assert_eq!((told.coded().len(), told.failed().len()), (149, 0));
-    assert_eq!(told.shown().len(), 149);
+    let output = transcode(&mut transcoder, units, |number| number % 2 == 1);
+    assert_eq!((output.coded().len(), output.failed().len()), (149, 0));
+    assert_eq!(output.shown().len(), 149);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn men_whisper_has_9_pictures() {
     assert_eq!(units.len(), 9);
     for wanted in 0..9 {
         let mut transcoder = Transcoder::new(None, 30.0).unwrap();
-        let told = transcode(&mut transcoder, units.iter().copied(), |number| number == wanted);
-        assert_eq!((told.coded().len(), told.failed().len()), (1, 0));
+        let output = transcode(&mut transcoder, units.iter().copied(), |number| number == wanted);
+        assert_eq!((output.coded().len(), output.failed().len()), (1, 0));
     }
 }

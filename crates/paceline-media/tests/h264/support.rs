@@ -108,13 +108,13 @@ pub(crate) fn decode<'a>(units: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Show
 
 /// The results of a stream in a transcoder.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Output {
     pub(crate) events: Vec<Event>,
     /// The numbers with which `wanted` was called.
     pub(crate) asked: Vec<u64>,
 }
 
-impl Told {
+impl Output {
     pub(crate) fn coded(&self) -> Vec<(Class, &[u8])> {
         let coded = self.events.iter().filter_map(|event| match event {
             Event::Coded { class, bytes } => Some((*class, bytes.as_slice())),
@@ -144,7 +144,7 @@ pub(crate) fn transcode<'a>(
     transcoder: &mut Transcoder,
     units: impl IntoIterator<Item = &'a [u8]>,
     wanted: impl Fn(u64) -> bool,
-) -> Told {
+) -> Output {
     let (mut events, mut asked, mut pushed) = (Vec::new(), Vec::new(), 0);
     let mut want = |number| {
         asked.push(number);
@@ -158,7 +158,7 @@ pub(crate) fn transcode<'a>(
     }
     transcoder.flush(&mut want, &mut |event| events.push(event));
     assert_eq!(events.len(), pushed, "one event for each unit");
-    Told { events, asked }
+    Output { events, asked }
 }
 
 /// Returns the class of a unit without any unit before it.

@@ -83,7 +83,7 @@ impl Watch for Worker {
     fn end(self) -> Vec<Work> {
         // Undeclare first, so that no new query arrives while the waiting ones are refused.
         drop(self.declared);
-        let missing = self.asking.state().waiting.only(&BTreeSet::new());
+        let missing = self.asking.state().waiting.remove_all();
         let asking = &self.asking;
         let refusals = std::mem::take(&mut asking.state().refusals);
         let missing = missing.into_iter().filter_map(|missing| asking.report(missing));

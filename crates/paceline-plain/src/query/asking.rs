@@ -172,6 +172,10 @@ impl Asking {
                 (DropReason::DeadlineMissed, 1, what)
             }
             Why::Left => (DropReason::LinkDown, 1, format!("node {name} left before it answered")),
+            Why::Removed => {
+                let what = format!("the rule was removed here before node {name} answered");
+                (DropReason::NotExported, 1, what)
+            }
             Why::Lost(count) => {
                 let what = format!("{count} answers of node {name} were dropped there");
                 (DropReason::LinkLoss, count, what)

@@ -18,6 +18,8 @@ pub(super) enum Why {
     TimedOut,
     /// The node has left.
     Left,
+    /// The rule was removed here.
+    Removed,
     /// This number of answers did not arrive.
     Lost(u64),
 }
@@ -117,6 +119,11 @@ impl<Q: Clone> Waiting<Q> {
     /// Stops waiting for nodes that are not in `present`.
     pub(super) fn only(&mut self, present: &BTreeSet<NodeId>) -> Vec<Missing<Q>> {
         self.part(|node, _| (!present.contains(&node)).then_some(Why::Left))
+    }
+
+    /// Removes all entries, because the rule has ended.
+    pub(super) fn remove_all(&mut self) -> Vec<Missing<Q>> {
+        self.part(|_, _| Some(Why::Removed))
     }
 
     /// Removes the entries that have expired at `now`.
@@ -230,6 +237,15 @@ mod tests {
         assert_eq!(left, [both, Missing { query: "one", node: B, why }]);
         assert!(waiting.any(|query| *query == "both"));
         waiting.ended(now, 0, A, 0);
+        assert!(!waiting.any(|_| true));
+    }
+
+    #[test]
+    fn the_end_of_the_rule_ends_all_queries() {
+        let (_, mut waiting) = two();
+        let removed = waiting.remove_all();
+        assert_eq!(removed.len(), 3, "one per query and node");
+        assert!(removed.iter().all(|missing| missing.why == Why::Removed));
         assert!(!waiting.any(|_| true));
     }
 

@@ -114,7 +114,7 @@ impl Control {
     }
 
     /// Sends a message to `node` that is not answered.
-    pub(super) fn tell(&mut self, node: NodeId, body: Bytes) {
+    pub(super) fn notify(&mut self, node: NodeId, body: Bytes) {
         let request = self.next_question();
         self.receive_question(self.me, Errand { request, from: self.me, to: node, ttl: TTL }, body);
     }
@@ -245,7 +245,7 @@ impl Control {
             }
         } else if self.questions.open.get(&request) == Some(&node) {
             self.questions.open.remove(&request);
-            if self.surveys.asked(request) {
+            if self.surveys.has_question(request) {
                 return self.hear_room(request, body);
             }
             self.outputs.push_back(ControlOutput::Answered { request, node, body });

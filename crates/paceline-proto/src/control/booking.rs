@@ -1,7 +1,7 @@
 //! The reservation requests of pairs, and the reservations installed on this node.
 
 use super::codec::{put_pair, put_subscription, read_pair, read_subscription};
-use super::contract::{asked, saved, shares};
+use super::contract::{demand_of, saved, shares};
 use super::pair::Pair;
 use super::registry::PairKey;
 use super::request::{Ask, whole_micros};
@@ -229,7 +229,7 @@ pub(super) fn wanted(
         let (ask, form) = (Ask { hop, ..first }, form(hop));
         Some(Wanted {
             trunk: trunk(publisher, stays_apart(spec, request), form),
-            traffic: *asked(spec, form, &ask)??.traffic(),
+            traffic: *demand_of(spec, form, &ask)??.traffic(),
             bunched: Duration::ZERO,
             within: all,
             loss: saved(spec, form, &ask),

@@ -111,7 +111,11 @@ pub(crate) fn shares(
 ///
 /// Returns `None` if the demand is unknown, and an inner `None` if the loss tolerance allows every sample to
 /// miss.
-pub(crate) fn asked(spec: &PublisherSpec, form: Form, ask: &Ask) -> Option<Option<StreamDemand>> {
+pub(crate) fn demand_of(
+    spec: &PublisherSpec,
+    form: Form,
+    ask: &Ask,
+) -> Option<Option<StreamDemand>> {
     let period = form.rate.period(spec.period).filter(|period| !period.is_zero())?;
     let whole = u64::try_from(counted(spec.budget(form)?.bytes_max.into())).unwrap_or(u64::MAX);
     if ask.owes_nothing() {
@@ -176,7 +180,7 @@ fn long_term(
 
 /// Returns true if any sample is promised under `ask`.
 pub(super) fn is_promised(spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
-    matches!(asked(spec, form, ask), Some(Some(_)))
+    matches!(demand_of(spec, form, ask), Some(Some(_)))
 }
 
 /// Returns the demand of a stream in `form` on a link under the contract that satisfies `asks`.
@@ -302,9 +306,9 @@ mod tests {
             "a contract without a bound"
         );
         let split = Split::new([true, true].into_iter());
-        let asked = |spec, publisher| Ask::new(spec, publisher, 0, split).map(|ask| ask.within);
-        assert_eq!(asked(&best_effort, &declares), Some(bound));
-        assert_eq!(asked(&best_effort, &camera()), None);
+        let bound_of = |spec, publisher| Ask::new(spec, publisher, 0, split).map(|ask| ask.within);
+        assert_eq!(bound_of(&best_effort, &declares), Some(bound));
+        assert_eq!(bound_of(&best_effort, &camera()), None);
     }
 
     #[test]
@@ -334,7 +338,7 @@ mod tests {
         let scaling = Duration::ZERO;
         let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split, level: None, scaling };
         let spec = PublisherSpec { late, ..camera() };
-        let demand = asked(&spec, form, &ask).unwrap().unwrap();
+        let demand = demand_of(&spec, form, &ask).unwrap().unwrap();
         (promise(&spec, form, &[ask]).unwrap().contract.loss, demand.loss())
     }
 
@@ -396,7 +400,7 @@ mod tests {
 
     /// Returns the rate in bits per second and the peak burst in bytes.
     fn load(spec: &PublisherSpec, form: Form, loss: LossTolerance) -> Option<(u64, u64)> {
-        let demand = asked(spec, form, &Ask { loss, ..within(100, 1, 2) })?;
+        let demand = demand_of(spec, form, &Ask { loss, ..within(100, 1, 2) })?;
         demand.map(|demand| (demand.traffic().rate(), demand.traffic().dual().peak_burst))
     }
 
@@ -415,7 +419,7 @@ mod tests {
         // 3,854 bytes in 4 segments: 4,294 bytes, 5 times per second.
         assert_eq!(load(&camera(), quarter, LossTolerance::NONE), Some((171_760, 4_294)));
         let unknown = PublisherSpec { bytes_max: None, ..camera() };
-        assert_eq!(asked(&unknown, Form::FULL, &within(100, 1, 2)), None);
+        assert_eq!(demand_of(&unknown, Form::FULL, &within(100, 1, 2)), None);
         let huge = PublisherSpec {
             bytes_max: Some(u64::MAX),
             period: Some(Duration::from_nanos(1)),
@@ -436,7 +440,7 @@ mod tests {
         let contract = promise(&camera(), at(20_000), &[ask]).unwrap().contract;
         assert_eq!(contract.period, Duration::from_micros(47_500));
         assert_eq!(contract.jitter, Duration::from_micros(4_750 + 40_000));
-        let traffic = *asked(&camera(), at(20_000), &ask).unwrap().unwrap().traffic();
+        let traffic = *demand_of(&camera(), at(20_000), &ask).unwrap().unwrap().traffic();
         let dual = traffic.dual();
         assert_eq!((dual.peak_burst, dual.burst), (12_000, 12_000 + 10_740));
         // The second sample follows after at least 40 ms less a tenth of the period.
@@ -450,7 +454,7 @@ mod tests {
     fn the_parts_of_a_delay_bound_add_up_to_it() {
         // Half of 100 ms, less 1.5 ms.
         let ask = within(100, 1, 2);
-        let deadline = asked(&camera(), Form::FULL, &ask).unwrap().unwrap().deadline();
+        let deadline = demand_of(&camera(), Form::FULL, &ask).unwrap().unwrap().deadline();
         assert_eq!(deadline, Duration::from_micros(48_500));
         assert_eq!(ask.whole(deadline), Duration::from_millis(100));
         assert_eq!(ask.whole(Duration::from_nanos(1)), Duration::from_millis(4));

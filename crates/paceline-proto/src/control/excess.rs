@@ -38,7 +38,7 @@ impl Control {
     /// Reports `streams` to all their subscriptions with a promise, which output [`ControlOutput::Excess`].
     ///
     /// Call this with all streams whose counts changed, no more often than subscribers need updates.
-    pub fn tell_excess(&mut self, now: Instant, streams: &[StreamExcess]) {
+    pub fn report_excess(&mut self, now: Instant, streams: &[StreamExcess]) {
         self.advance(now);
         // A stream may serve requests that share it and others.
         let both = |it: &StreamExcess| {
@@ -62,7 +62,7 @@ impl Control {
             let rows: Vec<(Trunk, Excess)> =
                 keys.iter().filter_map(|key| Some((key.0, *counted.get(key)?))).collect();
             for rows in rows.chunks(ROWS_MAX) {
-                self.tell(node, encode(rows));
+                self.notify(node, encode(rows));
             }
         }
     }

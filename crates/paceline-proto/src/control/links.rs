@@ -153,18 +153,18 @@ fn under(policy: Policy, spec: LinkParameters) -> LinkParameters {
 
 impl Links {
     /// Sets the discipline and carrier of a link, effective from the next [`Self::follow`].
-    pub(super) fn tell(&mut self, link: &str, policy: Policy, carrier: Carrier) {
+    pub(super) fn set_discipline(&mut self, link: &str, policy: Policy, carrier: Carrier) {
         let settings = self.settings.entry(link.to_owned()).or_default();
         (settings.policy, settings.carrier) = (policy, carrier);
     }
 
     /// Sets the classes of a link, effective from the next [`Self::follow`].
-    pub(super) fn tell_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
+    pub(super) fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
         self.settings.entry(link.to_owned()).or_default().classes = classes;
     }
 
     /// Sets the buffer of a link in bytes, effective from the next [`Self::follow`].
-    pub(super) fn tell_buffer(&mut self, link: &str, bytes: u64) {
+    pub(super) fn set_buffer(&mut self, link: &str, bytes: u64) {
         self.settings.entry(link.to_owned()).or_default().buffer = Some(bytes);
     }
 

@@ -1,6 +1,6 @@
 //! Explains the refusal of a link, and finds the best contract that it would accept.
 
-use super::contract::asked;
+use super::contract::demand_of;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::request::Ask;
 use super::spec::PublisherSpec;
@@ -143,7 +143,7 @@ impl Tried<'_> {
     ///
     /// Returns `None` if the link can promise it, or if no promise is needed.
     pub(super) fn explain(&self, mut refusal: Refusal) -> Option<Refusal> {
-        let demand = asked(self.spec, self.form, &self.ask)??;
+        let demand = demand_of(self.spec, self.form, &self.ask)??;
         let seen = self.link.seen(&self.with_before(demand));
         let AdmissionResult::Refused(lack) = self.link.ask(self.trunk, NOBODY, &seen) else {
             return None;
@@ -179,7 +179,7 @@ impl Tried<'_> {
             let demand = self.link.seen(&self.with_before(demand));
             self.link.fits(self.trunk, NOBODY, &demand)
         };
-        asked(spec, form, ask).is_some_and(|demand| demand.is_none_or(fits))
+        demand_of(spec, form, ask).is_some_and(|demand| demand.is_none_or(fits))
     }
 
     /// Returns the highest rate that fits, from a small part of the requested one. Sound with gaps is none.

@@ -121,7 +121,7 @@ pub enum ControlOutput {
         why: BestEffort,
     },
     /// A node of the path from a publisher to a local subscription counted more samples beyond the grant
-    /// ([`Control::tell_excess`](super::Control::tell_excess) there).
+    /// ([`Control::report_excess`](super::Control::report_excess) there).
     Excess {
         /// The subscription.
         subscription: SubscriptionId,

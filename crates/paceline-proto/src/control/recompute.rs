@@ -187,13 +187,13 @@ impl Control {
         self.announce_rights(rights);
         self.send_refusal_overflow();
         (self.dirty, self.news, self.awaited) = (marked, marked, awaited);
-        self.tell_installs(streams.installed);
-        self.tell_matching(streams.matching);
-        self.tell_heard(streams.heard);
+        self.report_installs(streams.installed);
+        self.report_matching(streams.matching);
+        self.report_heard(streams.heard);
         let answers = self.refusals_here(&tree);
         let refused = self.refused_changes(&answers);
-        self.tell_promises(answers, &refused);
-        self.tell_best_effort(best_effort);
+        self.report_promises(answers, &refused);
+        self.report_best_effort(best_effort);
         self.follow_changes(refused, unanswered);
         self.follow_reservations();
     }
@@ -253,15 +253,15 @@ impl Control {
     }
 
     /// Reports new grants, new refusals, and their ends to the local subscriptions and publishers.
-    fn tell_promises(
+    fn report_promises(
         &mut self,
         answers: BTreeMap<PairKey, Refusal>,
         changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
     ) {
         let before = self.granted.keys().chain(self.refused.keys());
         let before: BTreeSet<PairKey> = before.copied().collect();
-        self.tell_refusals(answers, changes);
-        self.tell_grants();
+        self.report_refusals(answers, changes);
+        self.report_grants();
         for (subscription, publisher) in before {
             let key = (subscription, publisher);
             if !self.granted.contains_key(&key) && !self.refused.contains_key(&key) {
@@ -271,7 +271,7 @@ impl Control {
     }
 
     /// Reports new and changed grants to the local subscriptions and publishers.
-    fn tell_grants(&mut self) {
+    fn report_grants(&mut self) {
         let me = self.me;
         let heard = |(subscription, publisher): &PairKey| {
             let hears = self.heard.get(subscription).is_some_and(|all| all.contains(publisher));
@@ -290,7 +290,7 @@ impl Control {
     }
 
     /// Reports streams without the requested promise to local subscriptions, if new or changed.
-    fn tell_best_effort(&mut self, best_effort: BTreeMap<PairKey, BestEffort>) {
+    fn report_best_effort(&mut self, best_effort: BTreeMap<PairKey, BestEffort>) {
         let heard = |(subscription, publisher): &PairKey| {
             self.heard.get(subscription).is_some_and(|all| all.contains(publisher))
         };
@@ -368,7 +368,7 @@ impl Control {
         handed
     }
 
-    fn tell_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {
+    fn report_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {
         let before = mem::replace(&mut self.installed, installed);
         let handed = self.handed_over(&before);
         // Several changes may be handled together.
@@ -395,7 +395,7 @@ impl Control {
     }
 
     /// Reports changes for existing local publishers only.
-    fn tell_matching(&mut self, mut matching: BTreeSet<PublisherId>) {
+    fn report_matching(&mut self, mut matching: BTreeSet<PublisherId>) {
         matching.retain(|publisher| publisher.node == self.me);
         let before = mem::replace(&mut self.matching, matching);
         let Some(mine) = self.registry.record(self.me) else { return };
@@ -407,7 +407,7 @@ impl Control {
         }
     }
 
-    fn tell_heard(&mut self, heard: BTreeMap<SubscriptionId, Vec<PublisherId>>) {
+    fn report_heard(&mut self, heard: BTreeMap<SubscriptionId, Vec<PublisherId>>) {
         let before = mem::replace(&mut self.heard, heard);
         let Some(mine) = self.registry.record(self.me) else { return };
         for &subscription in mine.subscriptions.keys() {
@@ -447,7 +447,7 @@ impl Control {
     }
 
     /// Reports grants of local subscriptions without the requested spare, if new.
-    fn tell_unspared(&mut self, unspared: BTreeMap<PairKey, Refusal>) {
+    fn report_unspared(&mut self, unspared: BTreeMap<PairKey, Refusal>) {
         for (key, refusal) in &unspared {
             if self.unspared.get(key) != Some(refusal) {
                 self.outputs.push_back(ControlOutput::NoSpare { refusal: refusal.clone() });
@@ -458,7 +458,7 @@ impl Control {
 
     /// Reports new and changed refusals. The refusal of a change that keeps its previous stream is reported
     /// only with the change.
-    fn tell_refusals(
+    fn report_refusals(
         &mut self,
         refused: BTreeMap<PairKey, Refusal>,
         changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
@@ -470,7 +470,7 @@ impl Control {
         };
         let (unspared, mut refused): (BTreeMap<_, _>, BTreeMap<_, _>) =
             refused.into_iter().partition(of_spare);
-        self.tell_unspared(unspared);
+        self.report_unspared(unspared);
         refused.retain(|key, _| !held.contains(key) && !changes.contains_key(&key.0));
         for (&key, refusal) in &refused {
             if self.refused.get(&key) != Some(refusal) {

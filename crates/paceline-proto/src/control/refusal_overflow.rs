@@ -15,7 +15,7 @@ impl Control {
     /// Sends the refusals that did not fit into the record to their subscriptions' nodes.
     pub(super) fn send_refusal_overflow(&mut self) {
         for refusal in self.admission.take_refusal_overflow() {
-            self.tell(refusal.subscription.node, encode(&refusal));
+            self.notify(refusal.subscription.node, encode(&refusal));
         }
     }
 

@@ -155,7 +155,7 @@ impl Control {
         for Silence { pair, is_spare, node } in self.admission.take_silent() {
             let refusal = blank(pair, node, &self.registry, RefusalReason::NoAnswer);
             let refusal = Refusal { spare: is_spare, ..refusal };
-            self.admission.tell_silence(pair, refusal);
+            self.admission.report_silence(pair, refusal);
             self.dirty = true;
         }
     }

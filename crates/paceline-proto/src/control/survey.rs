@@ -106,7 +106,7 @@ impl State {
     }
 
     /// Returns true if the question belongs to a survey.
-    pub(super) fn asked(&self, question: u64) -> bool {
+    pub(super) fn has_question(&self, question: u64) -> bool {
         self.questions.contains_key(&question)
     }
 

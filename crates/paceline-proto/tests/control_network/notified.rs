@@ -123,7 +123,7 @@ fn subscriptions_are_notified_by_each_node_of_their_path_of_excess() {
     let heard = |net: &mut Net| {
         [0, 1, 2, 3].map(|node| mem::take(&mut net.seen[node].excess)).into_iter().flatten()
     };
-    net.nodes[0].tell_excess(net.now, &counted(1, excess(3, 7)));
+    net.nodes[0].report_excess(net.now, &counted(1, excess(3, 7)));
     net.drain(0);
     net.settle();
     let all: Vec<_> = heard(&mut net).collect();
@@ -131,10 +131,10 @@ fn subscriptions_are_notified_by_each_node_of_their_path_of_excess() {
     assert_eq!(all, [at_near, at_far]);
     // The excess that a later hop counts is reported only to subscriptions behind it, and only to contracted
     // ones.
-    net.nodes[1].tell_excess(net.now, &counted(2, excess(0, 1)));
+    net.nodes[1].report_excess(net.now, &counted(2, excess(0, 1)));
     net.drain(1);
     let said = net.queues[&(1, 2)].back().unwrap().clone();
-    net.nodes[1].tell_excess(net.now, &counted(3, excess(0, 1)));
+    net.nodes[1].report_excess(net.now, &counted(3, excess(0, 1)));
     net.drain(1);
     net.settle();
     let all: Vec<_> = heard(&mut net).collect();

@@ -9,13 +9,14 @@ use crate::shell::egress;
 use crate::shell::engine::EngineLink;
 use crate::shell::port::Announcements;
 use crate::shell::rx::{LinkRx, RxSources};
-use crate::shell::transport::Transport;
+use crate::shell::transport::{self, Transport};
 use crate::shell::vitals::Vitals;
 use crate::shell::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::Event;
 use paceline_proto::link::LinkSpec;
 use paceline_proto::wire::STREAMS_MAX;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -40,13 +41,12 @@ pub(super) fn open_link(
         commands.clone(),
         vitals.clone(),
     ));
-    let cannot = |what: String| {
+    let cannot = |error: transport::Error| {
         let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
         let (link, endpoints) = (config.name.clone(), endpoints.join(", "));
-        OpenError::Transport { link, endpoints, what: readable(&what) }
+        OpenError::Transport { link, endpoints, what: with_fix(&error) }
     };
-    let transport =
-        Transport::open(me, &config, rx.clone()).map_err(|error| cannot(error.to_string()))?;
+    let transport = Transport::open(me, &config, rx.clone()).map_err(cannot)?;
     let classes = classes(&config).map_err(|error| wrong_class(&config, &error))?;
     let carrier = config.carrier();
     let spec = LinkSpec { capacity: config.capacity, policy: config.policy, classes, carrier };
@@ -61,18 +61,20 @@ pub(super) fn open_link(
     Ok((EngineLink { config, handle, rx, slots }, thread))
 }
 
-/// Returns an error of Zenoh without positions in its source code, which do not help the user, and with a
-/// fix for the most frequent cause.
-fn readable(error: &str) -> String {
-    let mut text = error.split(" at /").next().unwrap_or(error).to_owned();
-    if !text.contains(']') {
-        // The bracket was closed behind the position.
-        text = text.replace('[', "");
-    }
-    if text.contains("in use") {
-        text += "; choose another port, or end the program that uses this one";
-    }
-    text
+/// Returns the text of an error of opening an endpoint, with a fix for the usual ones.
+fn with_fix(error: &transport::Error) -> String {
+    let fixes = [
+        (ErrorKind::AddrInUse, "choose another port, or end the program that uses this one"),
+        (ErrorKind::AddrNotAvailable, "listen on an address of this host"),
+        (
+            ErrorKind::PermissionDenied,
+            "choose a port from 1024 on, or a folder in which this user may write",
+        ),
+        (ErrorKind::NotFound, "create the folder first"),
+    ];
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    let fix = fixes.into_iter().find(|(one, _)| Some(*one) == kind);
+    fix.map_or_else(|| error.to_string(), |(_, fix)| format!("{error}; {fix}"))
 }
 
 #[cfg(test)]
@@ -80,15 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_omit_source_locations_of_dependencies() {
+    fn usual_errors_have_a_fix() {
+        let text = |kind: ErrorKind| with_fix(&std::io::Error::from(kind).into());
         assert_eq!(
-            readable("no route: [os error 1 at /src/lib.rs:3.] at /src/b.rs:9."),
-            "no route: os error 1"
-        );
-        assert_eq!(readable("[::1] is not local"), "[::1] is not local");
-        assert_eq!(
-            readable("address in use"),
+            text(ErrorKind::AddrInUse),
             "address in use; choose another port, or end the program that uses this one"
         );
+        assert!(text(ErrorKind::NotFound).ends_with("; create the folder first"));
+        assert_eq!(with_fix(&"no certificate".into()), "no certificate");
     }
 }

@@ -171,9 +171,10 @@ impl State {
         let is_ready = self.service.page().status() == ClockStatus::Synchronised;
         self.next_look = hosts.raw + if is_ready { self.look_every } else { LOOK_EVERY / 4 };
         self.service.observe(hosts);
+        let servers = self.peers.iter().map(Peer::name);
         let neighbours = self.neighbours.iter().flat_map(Neighbours::names);
-        let names = self.peers.iter().map(Peer::name).chain(neighbours);
-        let report = view::report(&self.service, names, self.listener.as_ref(), hosts);
+        let report =
+            view::report(&self.service, servers, neighbours, self.listener.as_ref(), hosts);
         *self.clock.state().report() = report;
         if let Some(file) = &mut self.file {
             file.write(self.service.page(), hosts);

@@ -15,7 +15,6 @@ mod place;
 mod pull;
 mod questions;
 mod quote;
-mod silence;
 mod sources;
 mod status;
 mod time;
@@ -55,7 +54,6 @@ use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use questions::Questions;
 use quote::Asking;
-use silence::Silence;
 use status::{PendingStatus, Rates};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -144,7 +142,6 @@ pub(crate) struct Engine {
     unsettled: bool,
     pending: Vec<PendingStatus>,
     rates: Rates,
-    silence: Silence,
     next_tick: Instant,
     /// The time of the next decision. There is no delay while decisions are fast.
     decide_at: Instant,
@@ -196,7 +193,6 @@ impl Engine {
             unsettled: false,
             pending: Vec::new(),
             rates: Rates::default(),
-            silence: Silence::default(),
             next_tick: Instant::ZERO,
             decide_at: Instant::ZERO,
             undecided: false,
@@ -290,7 +286,7 @@ impl Engine {
                 let _ = reply.send(self.subscribe(now, spec, sink));
             }
             Command::Unsubscribe(id) => self.unsubscribe(now, id),
-            Command::Subscriptions(reply) => self.tell_subscriptions(&reply),
+            Command::Subscriptions(reply) => self.reply_subscriptions(&reply),
             Command::Wish(id, reply) => {
                 let _ = reply.send(self.control.subscription(id).cloned());
             }
@@ -303,10 +299,10 @@ impl Engine {
                 let _ = reply.send(self.sinks.get(&id).cloned());
             }
             Command::AskTime(node, body) => self.ask_time(now, node, body),
-            Command::Nodes(reply) => self.tell_nodes(&reply),
-            Command::Near(reply) => self.tell_near(&reply),
-            Command::Sources(pattern, reply) => self.tell_sources(&pattern, &reply),
-            Command::Network(pattern, reply) => self.tell_network(&pattern, &reply),
+            Command::Nodes(reply) => self.reply_nodes(&reply),
+            Command::Near(reply) => self.reply_near(&reply),
+            Command::Sources(pattern, reply) => self.reply_sources(&pattern, &reply),
+            Command::Network(pattern, reply) => self.reply_network(&pattern, &reply),
             Command::Feedback { publisher, measured, reply } => {
                 self.handle_feedback(now, publisher, measured, &reply);
             }
@@ -415,35 +411,35 @@ impl Engine {
                 }
                 ControlOutput::Subscribed { subscription, publishers } => {
                     self.serve_latecomer(subscription, &publishers);
-                    self.tell(subscription, SubscriberEvent::Publishers(publishers.clone()));
+                    self.notify(subscription, SubscriberEvent::Publishers(publishers.clone()));
                     self.heard.insert(subscription, publishers);
                 }
                 ControlOutput::Refused { subscription, publisher, refusal } => {
                     let told = SubscriberEvent::Refused(publisher, refusal.clone());
                     let key = (subscription, publisher);
-                    self.tell_ends(key, told, PublisherEvent::Refused(refusal));
+                    self.notify_ends(key, told, PublisherEvent::Refused(refusal));
                 }
                 ControlOutput::Granted { grant } => {
                     let told = SubscriberEvent::Granted(grant.clone());
                     let key = (grant.subscription, grant.publisher);
-                    self.tell_ends(key, told, PublisherEvent::Granted(grant));
+                    self.notify_ends(key, told, PublisherEvent::Granted(grant));
                 }
                 ControlOutput::Withdrawn { subscription, publisher } => {
                     let told = SubscriberEvent::Withdrawn(publisher);
                     let key = (subscription, publisher);
-                    self.tell_ends(key, told, PublisherEvent::Withdrawn(subscription));
+                    self.notify_ends(key, told, PublisherEvent::Withdrawn(subscription));
                 }
                 ControlOutput::NoSpare { refusal } => {
-                    self.tell(refusal.subscription, SubscriberEvent::NoSpare(refusal));
+                    self.notify(refusal.subscription, SubscriberEvent::NoSpare(refusal));
                 }
                 ControlOutput::BestEffort { subscription, publisher, why } => {
-                    self.tell(subscription, SubscriberEvent::BestEffort(publisher, why));
+                    self.notify(subscription, SubscriberEvent::BestEffort(publisher, why));
                 }
                 ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
                     let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
-                    self.tell(subscription, told);
+                    self.notify(subscription, told);
                 }
-                output @ ControlOutput::Surveyed { .. } => self.tell_prospect(output),
+                output @ ControlOutput::Surveyed { .. } => self.reply_quote(output),
                 ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
@@ -453,7 +449,7 @@ impl Engine {
                 | ControlOutput::ChangedFor { .. }
                 | ControlOutput::Token { .. }) => self.gate.handle(&mut self.control, output),
                 ControlOutput::Asked { request, from, via, body } => {
-                    self.asked(now, request, (via, from), body);
+                    self.handle_question(now, request, (via, from), body);
                 }
                 ControlOutput::Answered { request, node, body } => {
                     self.answered(request, node, body)
@@ -494,9 +490,9 @@ impl Engine {
         self.follow_able(now);
         self.sources.expire(now);
         self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
+        self.forget_unreachable();
         self.finish_statuses(now);
-        self.tell_silence(now);
-        self.tell_scaling(now);
+        self.announce_scaling(now);
         self.keep_place();
         self.end_unused_buffers(now);
         self.follower.iter_mut().for_each(Follower::tick);
@@ -521,7 +517,7 @@ impl Engine {
     }
 
     /// Announces what scaling costs, where it has changed.
-    fn tell_scaling(&mut self, now: Instant) {
+    fn announce_scaling(&mut self, now: Instant) {
         for &id in self.publishers.keys() {
             let Some(spec) = self.control.publisher(id) else { continue };
             let scaled = self.pool.costs().of(id, ScalePool::workers());

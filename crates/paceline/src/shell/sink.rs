@@ -417,7 +417,7 @@ impl Sink {
         let Some(released) = released else { return false };
         timing.schedule(released.silence);
         if let Some(resumption) = released.resumption {
-            self.tell(SubscriberEvent::Resumed(resumption));
+            self.notify(SubscriberEvent::Resumed(resumption));
         }
         true
     }
@@ -457,7 +457,7 @@ impl Sink {
             }
             Output::Queue(_) => fresh.poll_silences(clock::now()),
         };
-        silences.into_iter().for_each(|silence| self.tell(SubscriberEvent::Silent(silence)));
+        silences.into_iter().for_each(|silence| self.notify(SubscriberEvent::Silent(silence)));
     }
 
     /// Returns true if a sample or an event is queued.
@@ -468,7 +468,7 @@ impl Sink {
     }
 
     /// Queues an event.
-    pub(crate) fn tell(&self, event: SubscriberEvent) {
+    pub(crate) fn notify(&self, event: SubscriberEvent) {
         self.events.push(event);
         self.arrival.notify(usize::MAX);
     }

@@ -39,7 +39,7 @@ impl PublisherShared {
     }
 
     /// Queues an event for the publisher.
-    pub(crate) fn tell(&self, event: PublisherEvent) {
+    pub(crate) fn notify(&self, event: PublisherEvent) {
         self.events.push(event);
         self.told.fetch_add(1, Ordering::Release);
         self.change.notify(usize::MAX);

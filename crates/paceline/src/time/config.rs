@@ -203,7 +203,7 @@ pub(crate) fn address_of(server: &str) -> &str {
 }
 
 /// Returns the number of the key of a server, if it has one.
-fn key_of(server: &str) -> Result<Option<u32>, String> {
+pub(crate) fn key_of(server: &str) -> Result<Option<u32>, String> {
     let Some((_, rest)) = server.split_once(' ') else { return Ok(None) };
     let id = rest.strip_prefix("key ").and_then(|id| id.parse().ok()).filter(|id| *id > 0);
     id.map(Some).ok_or_else(|| format!("must be HOST:PORT key ID, ID from 1 to {}", u32::MAX))

@@ -2,6 +2,7 @@
 
 use paceline_time::clock::page::ClockStatus;
 use paceline_time::clock::service::SourcePart;
+use std::fmt;
 use std::time::Duration;
 
 /// The state of a node's clock.
@@ -42,11 +43,48 @@ pub struct ClockReport {
     pub sources: Vec<SourceReport>,
 }
 
+/// The kind of a server.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SourceKind {
+    /// An NTP server.
+    #[default]
+    Server,
+    /// A node to which this one has a link.
+    Neighbour,
+    /// The host's system clock, which another program adjusts.
+    System,
+}
+
+impl SourceKind {
+    /// All, in the order of their codes.
+    pub const ALL: [Self; 3] = [Self::Server, Self::Neighbour, Self::System];
+
+    /// Returns the name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Neighbour => "neighbour",
+            Self::System => "system",
+        }
+    }
+}
+
+impl fmt::Display for SourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// The state of a server.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SourceReport {
-    /// Its configured address, with its key if it has one; `node NAME` for a neighbour, `system` for the system clock.
+    /// Its kind.
+    pub kind: SourceKind,
+    /// `HOST:PORT` of a server as configured, the name of a neighbour, or `system`.
     pub address: String,
+    /// The number of the symmetric key of a server; `None` without one.
+    pub key: Option<u32>,
     /// Its part in the selection.
     pub selection: SourcePart,
     /// Its stratum; `None` before a usable answer.

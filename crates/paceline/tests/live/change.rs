@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Returns true if the subscriber's events include a change to one sample in `n`.
-fn told_every(subscriber: &Subscriber, n: u32) -> bool {
+fn notified_every(subscriber: &Subscriber, n: u32) -> bool {
     let rate = Rate::Every(NonZeroU32::new(n).unwrap());
     std::iter::from_fn(|| subscriber.try_event()).any(|event| {
         matches!(event, SubscriberEvent::Changed { form: Form { rate: now, .. }, .. } if now == rate)
@@ -133,10 +133,10 @@ fn a_change_by_anyone_appears_at_the_subscriber_and_in_the_status() {
     assert_eq!((known[0].id, known[0].node.as_str()), (poses.id(), "operator"));
     let within = Duration::from_millis(70);
     robot.change(poses.id(), |wish| wish.every(3).within(within).loss(1, 9)).unwrap();
-    assert!(told_every(&poses, 3));
+    assert!(notified_every(&poses, 3));
     // Unset options keep their values.
     poses.change(|wish| wish.every(5)).unwrap();
-    assert!(told_every(&poses, 5));
+    assert!(notified_every(&poses, 5));
     let status = operator.status_of(&[operator.id()], SOON);
     let now = &status[0].subscriptions[0];
     assert_eq!((now.within, now.loss), (Some(within), Some((1, 9))));

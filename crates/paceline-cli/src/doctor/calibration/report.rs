@@ -3,7 +3,7 @@
 use super::{FIX, find, load, measure, place, save};
 use crate::doctor::row::{Row, State};
 use crate::show;
-use crate::table::{Align, Table};
+use crate::table::{Align, Table, width};
 use paceline::contract::{CpuCost, CpuPoint, CpuTable};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,7 @@ fn render(table: &CpuTable, cost: CpuCost) -> String {
             micros(cost.of_sample(point.bytes)),
         ]);
     }
-    lines.render(crate::table::WIDTH)
+    lines.render(width())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::show;
 use crate::stats::Histogram;
-use crate::table::{Align::Left, Align::Right, Table, WIDTH};
+use crate::table::{Align::Left, Align::Right, Table, width};
 use serde::Serialize;
 
 /// One hop of the path.
@@ -181,7 +181,7 @@ impl Summary<'_> {
         row("total", WHOLE, &self.age, self.uncertain_us);
         let samples =
             show::count(usize::try_from(self.age.samples).unwrap_or(usize::MAX), "sample");
-        let mut out = format!("\n{samples}\n{}", table.render(WIDTH));
+        let mut out = format!("\n{samples}\n{}", table.render(width()));
         let known = self.parts.iter().map(|part| part.times.samples).min().unwrap_or_default();
         if known < self.age.samples {
             out.push_str(&format!(

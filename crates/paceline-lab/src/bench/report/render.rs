@@ -110,8 +110,9 @@ fn cells(row: &Row, without_second: &str) -> [String; 5] {
         Bound::AtMost(most) => format!("≤ {}", value(row.unit, most)),
         Bound::AtLeast(least) => format!("≥ {}", value(row.unit, least)),
         Bound::Near(middle, off) => {
-            // As many digits as both need.
-            format!("{middle} ± {off}")
+            // As many digits as both need, but no error of a calculation.
+            let [middle, off] = [middle, off].map(|number| (number * 1e4).round() / 1e4);
+            format!("{middle} ± {off}{}", row.unit.symbol())
         }
     });
     let holds = row.holds.map(|holds| if holds { "yes" } else { "NO" });
@@ -125,15 +126,36 @@ fn cells(row: &Row, without_second: &str) -> [String; 5] {
 }
 
 fn value(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::Hertz => format!("{value:.2} Hz"),
-        Unit::Millis if value >= 1_000.0 => format!("{value:.0} ms"),
-        Unit::Millis => format!("{value:.2} ms"),
-        Unit::Micros => format!("{value:.1} µs"),
-        Unit::Nanos => format!("{value:.1} ns"),
-        Unit::Count => format!("{value:.0}"),
-        Unit::PerSecond => format!("{value:.0} /s"),
-        Unit::Percent => format!("{value:.1} %"),
-        Unit::Ratio => format!("{value:.2}"),
+    let number = match unit {
+        Unit::Millis if value >= 1_000.0 => format!("{value:.0}"),
+        Unit::Hertz | Unit::Millis | Unit::Ratio => format!("{value:.2}"),
+        Unit::Micros | Unit::Nanos | Unit::Percent => format!("{value:.1}"),
+        Unit::Count | Unit::PerSecond => format!("{value:.0}"),
+    };
+    format!("{number}{}", unit.symbol())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bound_has_the_unit_of_its_row() {
+        let cell = |unit, bound| {
+            let row = Row {
+                name: String::new(),
+                unit,
+                value: None,
+                second: None,
+                must_be: Some(bound),
+                holds: None,
+            };
+            let [.., bound, _] = cells(&row, "");
+            bound
+        };
+        assert_eq!(cell(Unit::Hertz, Bound::Near(30.0, 0.1 + 0.2)), "30 ± 0.3 Hz");
+        assert_eq!(cell(Unit::Ratio, Bound::Near(0.0625, 0.005)), "0.0625 ± 0.005");
+        assert_eq!(cell(Unit::Percent, Bound::AtMost(1.0)), "≤ 1.0 %");
+        assert_eq!(cell(Unit::Millis, Bound::AtLeast(1_000.0)), "≥ 1000 ms");
     }
 }

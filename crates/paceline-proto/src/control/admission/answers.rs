@@ -196,7 +196,7 @@ impl Admission {
     }
 
     /// Reports that the path of a pair does not answer; further attempts continue.
-    pub(in crate::control) fn tell_silence(&mut self, key: PairKey, refusal: Refusal) {
+    pub(in crate::control) fn report_silence(&mut self, key: PairKey, refusal: Refusal) {
         if let Some(backoff) =
             self.backoffs.get_mut(&key).filter(|backoff| backoff.refusal.is_none())
         {

@@ -1,6 +1,6 @@
 //! A node's link of a pair's path, and the pair's stream on it.
 
-use super::super::contract::asked;
+use super::super::contract::demand_of;
 use super::super::links::Seat;
 use super::super::offer::Tried;
 use super::super::request::Ask;
@@ -25,7 +25,7 @@ pub(super) struct Leg<'c> {
 impl Leg<'_> {
     /// Returns the demand of the stream; `None` if it is unknown or nothing is promised.
     pub(super) fn demand(&self) -> Option<StreamDemand> {
-        asked(self.spec, self.form, &self.ask)?
+        demand_of(self.spec, self.form, &self.ask)?
     }
 }
 

@@ -59,7 +59,6 @@ impl NeighbourPort {
 #[derive(Debug)]
 struct Followed {
     id: NodeId,
-    /// `node NAME`.
     name: String,
     /// The nodes from which it has its time.
     lineage: Vec<NodeId>,
@@ -111,7 +110,6 @@ impl Neighbours {
         for (id, name) in known {
             let is_new = self.followed.iter().all(|one| one.id != id);
             if is_new && self.followed.len() < FOLLOWED_MAX {
-                let name = format!("node {name}");
                 self.followed.push(Followed { id, name, lineage: Vec::new() });
                 service.add_server(PollRange::OWN, clock::raw());
             }
@@ -148,7 +146,7 @@ impl Neighbours {
         match service.receive(self.first + at, packet, raw, clock::wall()) {
             Ok(()) => followed.lineage = self::words(lineage).map(NodeId).collect(),
             Err(cause) => {
-                tracing::debug!("clock: an answer of {} is not used: {cause}", followed.name);
+                tracing::debug!("clock: an answer of node {} is not used: {cause}", followed.name);
             }
         }
         Some(())

@@ -57,6 +57,6 @@ fn probe(config: &ClockConfig, time: std::time::Duration) -> Result<ClockReport,
         error_nanos: Some(reading.error()).filter(|error| *error != u64::MAX),
         epoch: reading.epoch,
         system_offset_nanos: i64::try_from(off).unwrap_or_default(),
-        ..view::report(&service, peers.iter().map(Peer::name), None, now)
+        ..view::report(&service, peers.iter().map(Peer::name), std::iter::empty(), None, now)
     })
 }

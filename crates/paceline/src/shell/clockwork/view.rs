@@ -1,27 +1,41 @@
 //! The report of a clock.
 
 use super::peers::Listener;
-use crate::time::{ClockReport, ClockStatus, SourceReport};
+use crate::time::config::{address_of, key_of};
+use crate::time::{ClockReport, ClockStatus, SourceKind, SourceReport};
 use paceline_time::clock::service::{ClockService, HostClocks, SourcePart};
 use paceline_time::ntp::source::NtpSource;
 use std::time::Duration;
 
-/// Returns the state of a clock and its servers, which have these names, at the instant `now`.
+/// Returns the state of a clock and its servers at the instant `now`. `servers` names the servers as configured, and
+/// `neighbours` the followed nodes.
 pub(super) fn report<'n>(
     service: &ClockService,
-    names: impl Iterator<Item = &'n str>,
+    servers: impl Iterator<Item = &'n str>,
+    neighbours: impl Iterator<Item = &'n str>,
     listener: Option<&Listener>,
     now: HostClocks,
 ) -> ClockReport {
     let reading = service.read(now.raw, now.wall);
     let (disruptions, cause) = service.disruptions();
     let follows = matches!(reading.status, ClockStatus::Synchronised | ClockStatus::Holdover);
-    let rows = names.zip(service.sources());
+    let servers = servers.map(|server| SourceReport {
+        address: address_of(server).to_owned(),
+        key: key_of(server).ok().flatten(),
+        ..SourceReport::default()
+    });
+    let neighbours = neighbours.map(|name| SourceReport {
+        kind: SourceKind::Neighbour,
+        address: name.to_owned(),
+        ..SourceReport::default()
+    });
+    let rows = servers.chain(neighbours).zip(service.sources());
     let mut sources: Vec<_> = rows
-        .map(|(name, (source, selection))| row(service, name, source, selection, now.raw))
+        .map(|(row, (source, selection))| fill(row, service, source, selection, now.raw))
         .collect();
     sources.extend(service.system_selection().map(|selection| SourceReport {
-        address: "system".to_owned(),
+        kind: SourceKind::System,
+        address: SourceKind::System.name().to_owned(),
         selection,
         ..SourceReport::default()
     }));
@@ -50,9 +64,10 @@ pub(super) fn report<'n>(
     }
 }
 
-fn row(
+/// Adds the state of `source` to its row.
+fn fill(
+    row: SourceReport,
     service: &ClockService,
-    name: &str,
     source: &NtpSource,
     selection: SourcePart,
     raw: u64,
@@ -63,7 +78,6 @@ fn row(
     let off = theirs.map_or(0, |theirs| i128::from(theirs) - i128::from(ours));
     let counted = source.rejections().filter(|(_, count)| *count > 0);
     SourceReport {
-        address: name.to_owned(),
         selection,
         stratum: source.state().map(|state| state.stratum),
         reach: source.reach(),
@@ -74,5 +88,6 @@ fn row(
         error_nanos: best.map(|best| best.error_at(raw, service.phi())),
         answers: source.answers(),
         rejected: counted.map(|(cause, count)| (cause.name().to_owned(), count)).collect(),
+        ..row
     }
 }

@@ -31,7 +31,7 @@ impl Engine {
     }
 
     /// Answers a request of another node.
-    pub(super) fn asked(
+    pub(super) fn handle_question(
         &mut self,
         now: Instant,
         request: u64,
@@ -43,10 +43,10 @@ impl Engine {
                 report::encode(&self.own_status()).into()
             }
             Some((Topic::Pull, body)) => {
-                return self.asked_of_buffers(request, (via, from), body);
+                return self.handle_buffer_question(request, (via, from), body);
             }
-            Some((Topic::Feedback, body)) => return self.tell_feedback(now, request, from, body),
-            Some((Topic::Passages, body)) => return self.tell_passages(now, request, from, body),
+            Some((Topic::Feedback, body)) => return self.send_feedback(now, request, from, body),
+            Some((Topic::Passages, body)) => return self.send_passages(now, request, from, body),
             Some((Topic::Time, body)) => match self.own_time(from, &body) {
                 Some(answer) => answer,
                 None => return,

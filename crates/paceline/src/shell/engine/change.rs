@@ -29,7 +29,7 @@ pub(super) fn outcome_answered(reply: &Sender<ChangeOutcome>, body: Bytes) {
 }
 
 impl Engine {
-    pub(super) fn tell_subscriptions(&self, reply: &Sender<Vec<SubscriptionView>>) {
+    pub(super) fn reply_subscriptions(&self, reply: &Sender<Vec<SubscriptionView>>) {
         let mut all = Vec::new();
         for node in self.control.nodes() {
             for (&id, spec) in node.subscriptions {
@@ -71,7 +71,7 @@ impl Engine {
             sink.relax(&spec);
             let SubscriptionSpec { form, within, loss, revision, .. } = spec;
             let within = within.map(Into::into);
-            sink.tell(SubscriberEvent::Changed { revision, form, within, loss });
+            sink.notify(SubscriberEvent::Changed { revision, form, within, loss });
         }
     }
 
@@ -93,7 +93,7 @@ impl Engine {
             sink.change(&spec);
             let SubscriptionSpec { form, within, loss, .. } = spec;
             let within = within.map(Into::into);
-            sink.tell(SubscriberEvent::ChangeRefused { refusals, form, within, loss });
+            sink.notify(SubscriberEvent::ChangeRefused { refusals, form, within, loss });
         }
     }
 }

@@ -52,22 +52,22 @@ impl Engine {
     }
 
     /// Sends an event to a subscription, if it is on this node.
-    pub(super) fn tell(&self, subscription: SubscriptionId, event: SubscriberEvent) {
+    pub(super) fn notify(&self, subscription: SubscriptionId, event: SubscriberEvent) {
         if let Some(sink) = self.sinks.get(&subscription) {
-            sink.tell(event);
+            sink.notify(event);
         }
     }
 
     /// Sends events to the subscription and the publisher of a contract, if they are on this node.
-    pub(super) fn tell_ends(
+    pub(super) fn notify_ends(
         &self,
         (subscription, publisher): (SubscriptionId, PublisherId),
         to_subscriber: SubscriberEvent,
         to_publisher: PublisherEvent,
     ) {
-        self.tell(subscription, to_subscriber);
+        self.notify(subscription, to_subscriber);
         if let Some(shared) = self.publishers.get(&publisher) {
-            shared.tell(to_publisher);
+            shared.notify(to_publisher);
         }
     }
 
@@ -172,7 +172,7 @@ impl Engine {
 
     /// Reports grown excess to the publishers of this node and to the subscriptions behind its
     /// links.
-    pub(super) fn tell_excess(&mut self, now: Instant) {
+    pub(super) fn report_excess(&mut self, now: Instant) {
         let mut all = self.excess();
         all.retain(|it| it.excess.total() > 0);
         let mut grown = Vec::new();
@@ -188,11 +188,11 @@ impl Engine {
         }
         for (id, (sum, more)) in sums {
             if let Some(shared) = self.publishers.get(&id).filter(|_| more) {
-                shared.tell(PublisherEvent::Excess(sum));
+                shared.notify(PublisherEvent::Excess(sum));
             }
         }
         self.excess = all.iter().map(|it| ((it.publisher, it.form, it.hop), it.excess)).collect();
-        self.control.tell_excess(now, &grown);
+        self.control.report_excess(now, &grown);
         self.drain(now);
     }
 
@@ -212,7 +212,7 @@ impl Engine {
     }
 
     /// Answers another node's request for the counters of subscriptions of this node.
-    pub(super) fn tell_feedback(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
+    pub(super) fn send_feedback(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         match measured::read_question(body) {
             Ok(indices) => {
                 let node = self.control.me();

@@ -12,7 +12,7 @@ use std::sync::mpsc::Sender;
 type Nodes<'a> = BTreeMap<NodeId, NodeView<'a>>;
 
 impl Engine {
-    pub(super) fn tell_network(&self, pattern: &Pattern, reply: &Sender<NetworkView>) {
+    pub(super) fn reply_network(&self, pattern: &Pattern, reply: &Sender<NetworkView>) {
         let nodes: Nodes<'_> = self.control.nodes().map(|node| (node.id, node)).collect();
         let hosts = hosts(&nodes);
         let host = |id: NodeId| hosts.get(&id).copied().unwrap_or(id);

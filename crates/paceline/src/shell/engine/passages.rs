@@ -35,7 +35,7 @@ impl Engine {
     }
 
     /// Answers another node's request for a trace, and keeps tracing the publisher.
-    pub(super) fn tell_passages(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
+    pub(super) fn send_passages(&mut self, now: Instant, request: u64, from: NodeId, body: Bytes) {
         match passages::read_question(body) {
             Ok((publisher, first)) => {
                 let streams = self.passages(publisher, first);

@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// Handles another node's request to the buffers of this node.
-    pub(super) fn asked_of_buffers(
+    pub(super) fn handle_buffer_question(
         &mut self,
         request: u64,
         (via, from): (NodeId, NodeId),

@@ -55,7 +55,7 @@ impl Engine {
     }
 
     /// Passes on the answer to a survey.
-    pub(super) fn tell_prospect(&mut self, answer: ControlOutput) {
+    pub(super) fn reply_quote(&mut self, answer: ControlOutput) {
         let ControlOutput::Surveyed { survey, complete, grant, refusal, opposite, fits } = answer
         else {
             return;

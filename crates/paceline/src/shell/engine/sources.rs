@@ -8,20 +8,20 @@ use paceline_proto::{NodeId, Pattern, PublisherId};
 use std::sync::mpsc::Sender;
 
 impl Engine {
-    pub(super) fn tell_nodes(&self, reply: &Sender<Vec<(NodeId, String)>>) {
+    pub(super) fn reply_nodes(&self, reply: &Sender<Vec<(NodeId, String)>>) {
         let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned()));
         // The caller may have stopped waiting.
         let _ = reply.send(nodes.collect());
     }
 
-    pub(super) fn tell_near(&self, reply: &Sender<Vec<NodeId>>) {
+    pub(super) fn reply_near(&self, reply: &Sender<Vec<NodeId>>) {
         let me = self.control.me();
         let free = |from, to| self.hops(from, to).iter().all(|hop| hop.capacity.is_none());
         let near = self.control.nodes().map(|node| node.id);
         let _ = reply.send(near.filter(|&id| free(me, id) && free(id, me)).collect());
     }
 
-    pub(super) fn tell_sources(&self, pattern: &Pattern, reply: &Sender<Vec<SourceView>>) {
+    pub(super) fn reply_sources(&self, pattern: &Pattern, reply: &Sender<Vec<SourceView>>) {
         let _ = reply.send(self.sources_of(pattern));
     }
 

@@ -65,7 +65,7 @@ impl Engine {
             return;
         }
         self.rates.since = now;
-        self.tell_excess(now);
+        self.report_excess(now);
         let old = std::mem::take(&mut self.rates.published);
         for (id, shared) in &self.publishers {
             let samples = shared.published.load(Ordering::Relaxed);
@@ -226,6 +226,17 @@ impl Engine {
             }
         }
         self.finish_statuses(Instant::ZERO);
+    }
+
+    /// Stops waiting for nodes that have become unreachable, such as a process that has just ended.
+    pub(super) fn forget_unreachable(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let reachable: BTreeSet<_> = self.control.nodes().map(|node| node.id).collect();
+        for pending in &mut self.pending {
+            pending.requests.retain(|_, node| reachable.contains(node));
+        }
     }
 
     /// Replies to requests that are complete or have timed out.

@@ -248,14 +248,14 @@ impl ScaleTask {
     /// Returns to the end of the pool's queue if there is more work, so that tasks share the
     /// threads.
     fn go_on(self: &Arc<Self>) {
-        self.tell_room();
+        self.notify_room();
         if lock(&self.waiting).goes_on() {
             self.pool.queue(self.clone());
         }
     }
 
     /// Notifies publishers that wait for room.
-    fn tell_room(&self) {
+    fn notify_room(&self) {
         self.room.notify(usize::MAX);
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn start(commands: Commands, wanted: Wanted, pipe: Arc<Pipe>) -> std:
     named.spawn(move || {
         let end = Ending(&pipe);
         let ended = pull_into(&commands, &wanted, &pipe);
-        end.tell(ended);
+        end.send(ended);
     })?;
     Ok(())
 }
@@ -23,7 +23,7 @@ pub(crate) fn start(commands: Commands, wanted: Wanted, pipe: Arc<Pipe>) -> std:
 struct Ending<'a>(&'a Pipe);
 
 impl Ending<'_> {
-    fn tell(self, ended: Result<PullSummary, PullError>) {
+    fn send(self, ended: Result<PullSummary, PullError>) {
         self.0.push(PullEvent::End(Box::new(ended)));
         std::mem::forget(self);
     }

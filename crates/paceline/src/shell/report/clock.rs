@@ -3,7 +3,7 @@
 use super::{
     TEXT_MAX, put_option, put_rows, put_text, put_time, read_option, read_rows, read_time,
 };
-use crate::time::{ClockReport, ClockStatus, SourcePart, SourceReport};
+use crate::time::{ClockReport, ClockStatus, SourceKind, SourcePart, SourceReport};
 use paceline_proto::wire::{Reader, WireError, Writer};
 
 fn put_count(value: u64, out: &mut Vec<u8>) {
@@ -73,7 +73,10 @@ pub(super) fn read(r: &mut Reader) -> Result<ClockReport, WireError> {
 }
 
 fn put_source(source: &SourceReport, out: &mut Vec<u8>) {
+    let kind = SourceKind::ALL.iter().position(|one| *one == source.kind);
+    out.put_varint(kind.unwrap_or_default() as u64);
     put_text(&source.address, out);
+    put_option(source.key.map(u64::from), put_count, out);
     let at = SourcePart::ALL.iter().position(|one| *one == source.selection);
     out.put_varint(at.unwrap_or_default() as u64);
     put_option(source.stratum, |stratum, out| out.put_u8(stratum), out);
@@ -92,11 +95,18 @@ fn put_source(source: &SourceReport, out: &mut Vec<u8>) {
 }
 
 fn read_source(r: &mut Reader) -> Result<SourceReport, WireError> {
+    let kind = r.len(SourceKind::ALL.len(), "kind of a server")?;
+    let kind = SourceKind::ALL.get(kind).copied();
+    let kind = kind.ok_or(WireError::Invalid("kind of a server"))?;
     let address = read_name(r)?;
+    let key = read_option(r, |r| r.varint("key of a server"))?.map(u32::try_from).transpose();
+    let key = key.map_err(|_| WireError::Invalid("key of a server"))?;
     let at = r.len(SourcePart::ALL.len(), "part of a server")?;
     let selection = SourcePart::ALL.get(at).copied();
     Ok(SourceReport {
+        kind,
         address,
+        key,
         selection: selection.ok_or(WireError::Invalid("part of a server"))?,
         stratum: read_option(r, |r| r.u8("stratum"))?,
         reach: r.u8("reach")?,
@@ -130,7 +140,9 @@ pub(super) fn example() -> ClockReport {
         served: [1, 2, 3, 4, 5],
         is_follower: false,
         sources: vec![SourceReport {
-            address: "ntp.example:123 key 7".to_owned(),
+            kind: SourceKind::Neighbour,
+            address: "ntp.example:123".to_owned(),
+            key: Some(7),
             selection: SourcePart::Falseticker,
             stratum: Some(2),
             reach: 0b1011,

@@ -9,6 +9,10 @@ use std::io;
 /// two attempts.
 pub(super) const SILENT: &str = "it closed the connection without an introduction";
 
+const NO_ROUTE: &str = "no route to it; check the address, and the network interfaces of this host";
+/// The cause of an attempt that has run into its timeout.
+pub(super) const NO_ANSWER: &str = "no answer; check the address, and the firewalls on the path";
+
 /// Returns the cause of a failed QUIC connection.
 pub(super) fn of_quic(error: &ConnectionError) -> String {
     let code = match error {
@@ -18,7 +22,7 @@ pub(super) fn of_quic(error: &ConnectionError) -> String {
             let reason = escape(&String::from_utf8_lossy(&close.reason)).to_string();
             return if reason.is_empty() { SILENT.to_owned() } else { reason };
         }
-        ConnectionError::TimedOut => return "no answer".to_owned(),
+        ConnectionError::TimedOut => return NO_ANSWER.to_owned(),
         ConnectionError::VersionMismatch
         | ConnectionError::Reset
         | ConnectionError::LocallyClosed
@@ -42,10 +46,29 @@ pub(super) fn of_io(error: &io::Error) -> String {
         Some(NoCertificatesPresented) => of_alert(116, true),
         Some(rustls::Error::InvalidMessage(_)) => Some("it does not speak TLS".to_owned()),
         Some(_) => None,
-        None if error.kind() == io::ErrorKind::UnexpectedEof => Some(SILENT.to_owned()),
-        None => None,
+        None => of_kind(error.kind()).map(str::to_owned),
     };
     cause.unwrap_or_else(|| escape(&error.to_string()).to_string())
+}
+
+/// Returns the cause of the usual errors of a socket, each with a fix.
+fn of_kind(kind: io::ErrorKind) -> Option<&'static str> {
+    use io::ErrorKind as Kind;
+    let causes = [
+        (Kind::UnexpectedEof, SILENT),
+        (
+            Kind::ConnectionRefused,
+            "connection refused: no program listens there; start the other node, or correct the address",
+        ),
+        (Kind::TimedOut, NO_ANSWER),
+        (Kind::HostUnreachable, NO_ROUTE),
+        (Kind::NetworkUnreachable, NO_ROUTE),
+        (
+            Kind::PermissionDenied,
+            "permission denied: this user cannot write to the socket, or a firewall forbids the address",
+        ),
+    ];
+    causes.into_iter().find(|(one, _)| *one == kind).map(|(_, cause)| cause)
 }
 
 /// Returns the cause in a TLS alert (RFC 8446, section 6.2). `own` states whether this end has sent it, about the

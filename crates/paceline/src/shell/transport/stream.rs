@@ -127,11 +127,15 @@ impl Tcp {
             for address in addresses.iter().copied() {
                 attempts.spawn(async move {
                     let stream = TcpStream::connect(address).await;
-                    stream.map(|it| (it, address)).map_err(|error| error.to_string())
+                    stream.map(|it| (it, address)).map_err(|error| cause::of_io(&error))
                 });
             }
         });
-        let (mut stream, address) = connected.await?;
+        let connected = connected.await.map_err(|why| match &self.proxy {
+            Some(proxy) => format!("the proxy at {}: {why}", proxy.place()),
+            None => why,
+        });
+        let (mut stream, address) = connected?;
         if let Some(proxy) = &self.proxy {
             match timeout(OPEN_MAX, pass(proxy, &mut stream, host_of(&self.to).0)).await {
                 Ok(passed) => passed?,
@@ -168,7 +172,7 @@ impl Connect for Tls {
         match timeout(OPEN_MAX, self.connector.connect(self.name.clone(), stream)).await {
             Ok(Ok(stream)) => Ok(over_tls(stream.into(), address)),
             Ok(Err(error)) => Err(cause::of_io(&error)),
-            Err(_) => Err("no answer".to_owned()),
+            Err(_) => Err(cause::NO_ANSWER.to_owned()),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::accept::accept;
 use super::dial::{Connect, dial};
 use super::proof::Proof;
 use super::shared::{Opened, Shared};
-use super::{Error, KEEP_ALIVE};
+use super::{Error, KEEP_ALIVE, cause};
 use std::fs::{Permissions, remove_file, set_permissions, symlink_metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -128,14 +128,18 @@ impl Connect for Unix {
     type Reader = OwnedReadHalf;
     type Writer = OwnedWriteHalf;
 
+    const PENDING: &'static str =
+        "no process listens there; start the other node, or correct the path";
+
     /// Waits until a process listens at the socket.
     async fn connect(&mut self) -> Result<Opened<OwnedReadHalf, OwnedWriteHalf>, String> {
         loop {
             let stream = timeout(KEEP_ALIVE, UnixStream::connect(&self.path)).await;
-            let stream = stream.map_err(|_| "no answer".to_owned())?;
+            let stream =
+                stream.map_err(|_| "the process there accepts no connection".to_owned())?;
             match stream.and_then(|stream| opened(&self.to, stream)) {
                 Err(error) if is_absent(&error) => sleep(LOOK_AGAIN).await,
-                other => return other.map_err(|error| error.to_string()),
+                other => return other.map_err(|error| cause::of_io(&error)),
             }
         }
     }

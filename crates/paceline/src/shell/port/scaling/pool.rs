@@ -44,7 +44,7 @@ impl ScalePool {
         let mut queue = lock(&self.queue);
         if queue.closed {
             drop(queue);
-            task.tell_room();
+            task.notify_room();
             return;
         }
         match task.is_promised() {
@@ -98,6 +98,6 @@ impl ScalePool {
         drop(queue);
         self.arrival.notify_all();
         // The queued work is discarded, so publishers must stop waiting for room.
-        waiting.iter().for_each(|task| task.tell_room());
+        waiting.iter().for_each(|task| task.notify_room());
     }
 }

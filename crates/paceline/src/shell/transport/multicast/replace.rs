@@ -1,7 +1,7 @@
 //! Groups with a new key: the remaining members receive the former group until all of them have joined the new one.
 
 use super::message::Message;
-use super::{Former, Group, State};
+use super::state::{Former, Group, State};
 use paceline_proto::link::GroupMembers;
 use paceline_proto::{Form, NodeId, PublisherId};
 use std::collections::BTreeSet;
