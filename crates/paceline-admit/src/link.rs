@@ -469,10 +469,25 @@ impl Admission {
     /// enough, or if only rates are tested.
     fn owed(&self, demand: &StreamDemand) -> Option<Owed> {
         let owed = Owed::of(demand)?;
-        let service = self.spec.capacity.time_for(owed.divided).saturating_add(self.spec.latency);
-        let early = || service <= demand.begun_at_most();
+        let early = || self.begins_within(demand, demand.deadline().mul_div(2, 3));
         let counts = matches!(self.spec.rule, AdmissionTest::Vds { .. }) && early();
         (counts || !self.spec.timed).then_some(owed)
+    }
+
+    /// Returns true if no divided sample of the stream takes longer than `time`.
+    fn begins_within(&self, demand: &StreamDemand, time: Duration) -> bool {
+        demand.begun().is_none_or(|(_, longest)| {
+            self.spec.capacity.time_for(longest).saturating_add(self.spec.latency) <= time
+        })
+    }
+
+    /// Returns the least time until the deadline of a sample that has begun early, in nanoseconds, if the discipline
+    /// begins samples early.
+    fn begun(&self, demand: &StreamDemand) -> Option<u64> {
+        let (time, _) = demand.begun()?;
+        let begins = matches!(self.spec.rule, AdmissionTest::Vds { .. });
+        let left = time.as_nanos().saturating_sub(self.spec.latency.as_nanos());
+        (begins && self.begins_within(demand, time)).then_some(left)
     }
 
     /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
@@ -490,7 +505,9 @@ impl Admission {
             | AdmissionTest::Delivery
             | AdmissionTest::SigmaRho { .. } => {
                 let re_spaced = self.spec.rule.regulates();
-                (left > 0).then(|| Piece::due(demand, left, self.owed(demand), re_spaced))
+                (left > 0).then(|| {
+                    Piece::due(demand, left, self.owed(demand), (re_spaced, self.begun(demand)))
+                })
             }
         }
     }

@@ -37,8 +37,6 @@ use crate::traffic::narrow;
 pub(crate) struct Owed {
     pub(crate) burst: u64,
     pub(crate) rate: u64,
-    /// The length of the longest sample in bytes, if it has several packets; otherwise 0.
-    pub(crate) divided: u64,
 }
 
 impl Owed {
@@ -59,9 +57,7 @@ impl Owed {
         let early = (m * u128::from(dual.burst - dual.peak_burst)).div_ceil(y);
         let burst = narrow(services(root).max(services(root + 1)).saturating_add(early));
         let rate = narrow((m * u128::from(dual.rate)).div_ceil(y));
-        let longest = demand.source().sample();
-        let divided = if longest > demand.source().packet() { longest } else { 0 };
-        Some(Self { burst, rate, divided })
+        Some(Self { burst, rate })
     }
 }
 
