@@ -6,8 +6,8 @@
 //! | FIFO | (Σσ + one packet)/C ≤ every deadline | deadline |
 //! | static priority | (Σσ to the level + one lower packet)/(C − Σρ above) ≤ the level's deadlines | deadline |
 //! | EDF | C t ≥ Σ A(t − d) + one packet due later, at every corner: exact for these curves | deadline |
-//! | VDS | as EDF, with A at most the services owed (`owed.rs`) | windows, if deadlines ≤ y/(y − x) periods |
-//! | DWCS | as EDF with every sample counted, since then none is missed | windows |
+//! | VDS | as EDF, with A at most the services owed, and one sample that has begun (`owed.rs`) | windows, if deadlines ≤ y/(y − x) periods |
+//! | DWCS, EDF and Delay-EDD that space samples | as EDF with every sample counted, since then none is missed | windows |
 //! | VDS, DWCS, equal coinciding windows | the services owed fit into a period | windows |
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
 //! | none | every demand is refused | none |
