@@ -52,7 +52,7 @@ impl Lines {
         let mut lines = Self::default();
         lines.join(Line { first: peak_burst, slope: peak_rate });
         lines.join(Line { first: burst, slope: rate });
-        if let Some(Owed { burst, rate, .. }) = owed {
+        if let Some(Owed { burst, rate }) = owed {
             lines.join(Line { first: burst, slope: rate });
         }
         lines
@@ -120,12 +120,12 @@ impl Piece {
 
     /// Returns the demand curve of a stream with this deadline: the bytes due by each instant after
     /// a simultaneous start. `owed` limits it if given.
-    /// `re_spaced` is as for [`StreamDemand::staircase`].
+    /// `re_spaced` is as for [`StreamDemand::staircase`], `begun` as for [`Due::with_begun`].
     pub(crate) fn due(
         demand: &StreamDemand,
         deadline: u64,
         owed: Option<Owed>,
-        re_spaced: bool,
+        (re_spaced, begun): (bool, Option<u64>),
     ) -> Self {
         let traffic = demand.traffic();
         let at = i128::from(deadline);
@@ -137,9 +137,6 @@ impl Piece {
         let times = (deadline, blocks, traffic.packet());
         let loss = owed.map(|owed| (demand.loss(), owed));
         let due = Due::new(times, traffic.dual(), demand.staircase(re_spaced), loss);
-        let before = demand.deadline().as_nanos() - demand.begun_at_most().as_nanos();
-        let begins = deadline.saturating_sub(before);
-        let begun = owed.filter(|owed| owed.divided > 0).map(|_| begins);
         let mut piece = Self { due: Some(due.with_begun(begun)), ..Self::default() };
         if let Some(begins) = begun {
             piece.push(begins, 0, 0);
@@ -291,21 +288,21 @@ impl Corners {
             if stop.is_some_and(|stop| at < stop) {
                 break;
             }
+            while walks && let Some((key, count)) = blocks.next_if(|(key, _)| key.0 > at) {
+                let gone = minus.is_some_and(|minus| minus.blocks() == Some(*key)) && *count == 1;
+                scan.blocking = if gone { scan.blocking } else { scan.blocking.max(key.1) };
+            }
+            if let Some((before, packet)) = plus.blocks()
+                && before > at
+            {
+                scan.blocking = scan.blocking.max(packet);
+            }
             scan.look(at);
             while let Some(corner) = held.next_if(|corner| corner.at == at) {
                 scan.pass(corner);
             }
             while let Some(corner) = more.next_if(|corner| corner.at == at) {
                 scan.pass(corner);
-            }
-            while walks && let Some((key, count)) = blocks.next_if(|(key, _)| key.0 >= at) {
-                let gone = minus.is_some_and(|minus| minus.blocks() == Some(*key)) && *count == 1;
-                scan.blocking = if gone { scan.blocking } else { scan.blocking.max(key.1) };
-            }
-            if let Some((before, packet)) = plus.blocks()
-                && before >= at
-            {
-                scan.blocking = scan.blocking.max(packet);
             }
         }
         let Some(excess) = scan.first else { return Ok(()) };
@@ -440,7 +437,7 @@ mod tests {
             let demand = demand.with_loss(LossTolerance::new(x.min(y), y).unwrap());
             for owed in [None, Owed::of(&demand)] {
                 let mut sum = Corners::default();
-                sum.add(&Piece::due(&demand, deadline, owed, false));
+                sum.add(&Piece::due(&demand, deadline, owed, (false, None)));
                 for at in deadline..deadline + 600 {
                     let (mut level, mut slope) = (0, 0);
                     for corner in sum.corners.iter().filter(|corner| corner.at <= at) {
@@ -452,7 +449,7 @@ mod tests {
                     let least = traffic.nanobits_in(time).min(owed.map_or(u128::MAX, line));
                     prop_assert_eq!((level + slope * i128::from(at)).unsigned_abs(), least);
                 }
-                sum.take(&Piece::due(&demand, deadline, owed, false));
+                sum.take(&Piece::due(&demand, deadline, owed, (false, None)));
                 prop_assert!(sum.is_zero());
             }
         }

@@ -17,10 +17,15 @@ pub struct StreamDemand {
     traffic: Traffic,
     deadline: Duration,
     loss: LossTolerance,
+    /// A stream that it covers has a loss tolerance, whether or not `loss` has.
+    tolerates: bool,
     level: Option<u32>,
     /// Processor time besides forwarding, in nanoseconds per second.
     work: u64,
 }
+
+/// The longest sample that a link always sends in one packet, in bytes.
+const UNDIVIDED_MAX: u64 = 255;
 
 impl StreamDemand {
     /// The longest deadline: one day. With longer ones, sums over many streams could overflow 128
@@ -41,7 +46,7 @@ impl StreamDemand {
         let (source, bunched, before) = (traffic, Duration::ZERO, Duration::ZERO);
         let loss = LossTolerance::NONE;
         let (level, work) = (None, 0);
-        Ok(Self { source, bunched, before, traffic, deadline, loss, level, work })
+        Ok(Self { source, bunched, before, traffic, deadline, loss, tolerates: false, level, work })
     }
 
     /// Creates the demand of a contract, for samples of at most `bytes` in packets of at most
@@ -59,6 +64,7 @@ impl StreamDemand {
     #[must_use]
     pub const fn with_loss(mut self, loss: LossTolerance) -> Self {
         self.loss = loss;
+        self.tolerates |= loss.x() > 0;
         self
     }
 
@@ -164,10 +170,12 @@ impl StreamDemand {
         self.deadline
     }
 
-    /// Returns the least time until its deadline of a sample of several packets that begins although others may precede
-    /// it: seven eighths of the deadline ([`crate::owed`]).
-    pub(crate) fn begun_at_most(&self) -> Duration {
-        self.deadline.mul_div(7, 8)
+    /// Returns the least time until its deadline of a sample that begins early, and the length of the longest one in bytes
+    /// ([`crate::owed`]). Returns `None` if no sample does: none may be missed, or samples are not divided.
+    pub(crate) fn begun(&self) -> Option<(Duration, u64)> {
+        let longest = self.source.sample();
+        let divided = self.tolerates && longest > UNDIVIDED_MAX;
+        divided.then(|| (self.deadline.mul_div(7, 8), longest))
     }
 
     /// Returns the loss tolerance.
@@ -202,6 +210,7 @@ impl StreamDemand {
             deadline,
             loss: if self.loss == other.loss { self.loss } else { LossTolerance::NONE },
             level,
+            tolerates: self.tolerates || other.tolerates,
             work: self.work.max(other.work),
             before: self.stay().max(other.stay()).saturating_sub(deadline),
             ..*self

@@ -325,7 +325,7 @@ mod tests {
                 let steps =
                     Staircase { bytes, period: ns(period), early: ns(early), clock: ns(period) };
                 let loss = LossTolerance::new(x, x + more).unwrap();
-                let owed = (x > 0).then(|| (loss, Owed { burst: burst * 2, rate, divided: bytes }));
+                let owed = (x > 0).then(|| (loss, Owed { burst: burst * 2, rate }));
                 let blocks = if x > 0 { u64::MAX } else { deadline * 10 };
                 let times = (deadline * 10, blocks, packet);
                 let begun = (x > 0).then_some(deadline * 5);

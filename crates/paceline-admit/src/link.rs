@@ -6,8 +6,8 @@
 //! | FIFO | (Σσ + one packet)/C ≤ every deadline | deadline |
 //! | static priority | (Σσ to the level + one lower packet)/(C − Σρ above) ≤ the level's deadlines | deadline |
 //! | EDF | C t ≥ Σ A(t − d) + one packet due later, at every corner: exact for these curves | deadline |
-//! | VDS | as EDF, with A at most the services owed (`owed.rs`) | windows, if deadlines ≤ y/(y − x) periods |
-//! | DWCS | as EDF with every sample counted, since then none is missed | windows |
+//! | VDS | as EDF, with A at most the services owed, and one sample that has begun (`owed.rs`) | windows, if deadlines ≤ y/(y − x) periods |
+//! | DWCS, EDF and Delay-EDD that space samples | as EDF with every sample counted, since then none is missed | windows |
 //! | VDS, DWCS, equal coinciding windows | the services owed fit into a period | windows |
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
 //! | none | every demand is refused | none |
@@ -469,10 +469,25 @@ impl Admission {
     /// enough, or if only rates are tested.
     fn owed(&self, demand: &StreamDemand) -> Option<Owed> {
         let owed = Owed::of(demand)?;
-        let service = self.spec.capacity.time_for(owed.divided).saturating_add(self.spec.latency);
-        let early = || service <= demand.begun_at_most();
+        let early = || self.begins_within(demand, demand.deadline().mul_div(2, 3));
         let counts = matches!(self.spec.rule, AdmissionTest::Vds { .. }) && early();
         (counts || !self.spec.timed).then_some(owed)
+    }
+
+    /// Returns true if no divided sample of the stream takes longer than `time`.
+    fn begins_within(&self, demand: &StreamDemand, time: Duration) -> bool {
+        demand.begun().is_none_or(|(_, longest)| {
+            self.spec.capacity.time_for(longest).saturating_add(self.spec.latency) <= time
+        })
+    }
+
+    /// Returns the least time until the deadline of a sample that has begun early, in nanoseconds, if the discipline
+    /// begins samples early.
+    fn begun(&self, demand: &StreamDemand) -> Option<u64> {
+        let (time, _) = demand.begun()?;
+        let begins = matches!(self.spec.rule, AdmissionTest::Vds { .. });
+        let left = time.as_nanos().saturating_sub(self.spec.latency.as_nanos());
+        (begins && self.begins_within(demand, time)).then_some(left)
     }
 
     /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
@@ -490,7 +505,9 @@ impl Admission {
             | AdmissionTest::Delivery
             | AdmissionTest::SigmaRho { .. } => {
                 let re_spaced = self.spec.rule.regulates();
-                (left > 0).then(|| Piece::due(demand, left, self.owed(demand), re_spaced))
+                (left > 0).then(|| {
+                    Piece::due(demand, left, self.owed(demand), (re_spaced, self.begun(demand)))
+                })
             }
         }
     }

@@ -21,13 +21,15 @@
 //!
 //! A sample whose virtual deadline is later than its deadline d could be overtaken between two packets, and miss d. Its
 //! first packets would be sent in the time of the owed samples. VDS therefore begins such a sample at least L before d
-//! (seven eighths of the relative deadline), or while nothing is owed, and then ranks it by d
+//! (seven eighths of the relative deadline), or while nothing is owed, and ranks it by d if it has begun early
 //! (`paceline-sched/src/discipline/vds.rs`). So the sample that begins just before the interval above may be due in
-//! it, before its window owes it. Only one can: when it begins, nothing else is due as early. The first service of its
-//! stream is then due L after the interval begins, and the others as in the worst case above, which began earlier. So
-//! the demand of one stream counts from L instead of its deadline, in the place of the packet that blocks. No
-//! sample that has begun is missed, since its own deadline is an instant of the test, too. A sample that takes
-//! longer than L cannot begin so early: all samples of its stream are charged.
+//! it, before its window owes it. Only one can: when the discipline picks it, nothing else is due as early. The first
+//! service of its stream is then due L after the interval begins, and the others as in the worst case above, which
+//! began earlier. So the demand of one stream counts from L instead of its deadline, in the place of the packet that
+//! blocks. No sample that has begun early is missed, since its own deadline is an instant of the test, too.
+//!
+//! If the longest sample takes more than two thirds of its deadline, no sample of the stream begins early, and all are
+//! charged. That covers those that are sent in vain.
 
 use crate::demand::StreamDemand;
 use crate::traffic::narrow;
@@ -37,8 +39,6 @@ use crate::traffic::narrow;
 pub(crate) struct Owed {
     pub(crate) burst: u64,
     pub(crate) rate: u64,
-    /// The length of the longest sample in bytes, if it has several packets; otherwise 0.
-    pub(crate) divided: u64,
 }
 
 impl Owed {
@@ -59,9 +59,7 @@ impl Owed {
         let early = (m * u128::from(dual.burst - dual.peak_burst)).div_ceil(y);
         let burst = narrow(services(root).max(services(root + 1)).saturating_add(early));
         let rate = narrow((m * u128::from(dual.rate)).div_ceil(y));
-        let longest = demand.source().sample();
-        let divided = if longest > demand.source().packet() { longest } else { 0 };
-        Some(Self { burst, rate, divided })
+        Some(Self { burst, rate })
     }
 }
 

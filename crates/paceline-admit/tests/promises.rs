@@ -251,12 +251,17 @@ fn early(contract: &Contract, end: Instant) -> Arrivals {
     Arrivals::At((0..).map(at).take_while(|at| *at < end).collect())
 }
 
+/// Returns the terms on which a link serves a contract: samples begin early as admission assumes.
+fn promised_terms(contract: &Contract, bytes: u64) -> Terms {
+    let early = capacity().time_for(bytes) <= contract.deadline.mul_div(2, 3);
+    Terms::new(ServiceClass::Contracted(*contract)).with_early_begin(early)
+}
+
 /// Returns the streams of these contracts, which start together.
 fn streams(contracts: &[(Contract, u64)], end: Instant) -> Vec<Spec> {
     let stream = |(contract, bytes): &(Contract, u64)| {
         let size = u32::try_from(*bytes).expect("small");
-        let class = ServiceClass::Contracted(*contract);
-        spec(Terms::new(class), vec![size], early(contract, end))
+        spec(promised_terms(contract, *bytes), vec![size], early(contract, end))
     };
     contracts.iter().map(stream).collect()
 }
@@ -271,7 +276,7 @@ fn with_pauses(random: &mut Random, (contract, bytes): &(Contract, u64), end: In
         turn += contract.period.saturating_add(Duration::from_micros(pause));
     }
     let size = u32::try_from(*bytes).expect("small");
-    spec(Terms::new(ServiceClass::Contracted(*contract)), vec![size], Arrivals::At(instants))
+    spec(promised_terms(contract, *bytes), vec![size], Arrivals::At(instants))
 }
 
 /// Returns a stream with this contract that sends bursts, up to eight times as often, of whole or smaller samples.
@@ -283,7 +288,7 @@ fn beyond(random: &mut Random, (contract, bytes): &(Contract, u64), end: Instant
         instants.extend((0..burst).map(|_| at));
         at += contract.period.mul_div(random.within(1, burst + 1), random.within(1, 8));
     }
-    spec(Terms::new(ServiceClass::Contracted(*contract)), vec![size], Arrivals::At(instants))
+    spec(promised_terms(contract, *bytes), vec![size], Arrivals::At(instants))
 }
 
 /// Returns a link with these streams and long packets of other traffic.

@@ -198,10 +198,10 @@ impl Link {
     /// effort, and the next sample replaces them.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let home = self.streams.get(index).and_then(|stream| stream.home);
-        let blocked = self.blocked(home);
+        let (blocked, wire) = (self.blocked(home), &self.pacer.wire);
         let Some(stream) = self.streams.get_mut(index) else { return };
-        let same =
-            stream.spec.names == spec.names && stream.spec.terms(blocked) == spec.terms(blocked);
+        let same = stream.spec.names == spec.names
+            && stream.spec.terms(blocked, wire) == spec.terms(blocked, wire);
         let recounts = stream.spec.contract.is_some() != spec.contract.is_some();
         let version = stream.version;
         let gets_contract = stream.spec.contract.is_none() && spec.contract.is_some();

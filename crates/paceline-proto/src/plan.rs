@@ -40,6 +40,8 @@ pub struct Demand {
     pub declared: bool,
     /// True if rate and burst are those of an envelope, and samples may be shorter than the longest one only.
     pub varies: bool,
+    /// True if admission reserves less because of a loss tolerance.
+    pub saves_loss: bool,
 }
 
 /// One stream that leaves a source: its form, destination and contract.

@@ -105,7 +105,7 @@ impl Setup {
         }
     }
 
-    /// Returns what is left of a sample of which `bytes` were not sent yet.
+    /// Returns the unsent part of a sample, which has `bytes`.
     fn left(&self, bytes: u32) -> Left {
         let service = self.service(bytes);
         Left { service, segment: bytes.min(self.segment), last: bytes <= self.segment.max(1) }

@@ -40,7 +40,7 @@ pub struct Counted {
     pub ages: AgeHistogram,
 }
 
-/// The number of samples of a publisher whose second arrival differs from that of an overtaken one.
+/// The number of samples of each publisher that are kept to recognize duplicates.
 const TAKEN_MAX: usize = 1_024;
 
 /// The receiving end of a subscription.
@@ -108,7 +108,7 @@ impl Sink {
         let taken = self.taken.entry(publisher).or_default();
         let next = self.next.entry(publisher).or_insert(seq);
         let Some(missing) = seq.checked_sub(*next) else {
-            if !taken.contains(&seq) {
+            if taken.insert(seq) {
                 self.count(publisher, DropReason::Duplicate, 1);
             }
             return false;

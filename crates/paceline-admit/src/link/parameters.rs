@@ -41,7 +41,8 @@ pub enum AdmissionTest {
 }
 
 impl AdmissionTest {
-    /// Returns the test for a discipline. Returns `None` for disciplines that ignore contracts
+    /// Returns the test for a discipline whose streams are eligible once per period
+    /// ([`paceline_sched::discipline::Eligibility::OncePerPeriod`]). Returns `None` for disciplines that ignore contracts
     /// (DRR, WF²Q+) and for DWCS's original rules, which give no guarantee for windows.
     #[must_use]
     pub fn of(policy: Policy) -> Option<Self> {

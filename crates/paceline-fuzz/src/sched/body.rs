@@ -78,7 +78,7 @@ fn terms(input: &mut Input<'_>) -> Terms {
     let contracted = ServiceClass::Contracted(contract);
     let class =
         input.one_of(&[contracted, contracted, ServiceClass::BestEffort, ServiceClass::Background]);
-    let terms = Terms::new(class);
+    let terms = Terms::new(class).with_early_begin(input.flag());
     match input.below(4) {
         0 => terms.with_priority(word(input)),
         1 => terms.with_rate(number(input)),

@@ -162,7 +162,7 @@ impl Chance {
     }
 
     fn terms(&mut self, class: ServiceClass) -> Terms {
-        let mut terms = Terms::new(class);
+        let mut terms = Terms::new(class).with_early_begin(self.random.once_in(2));
         if self.random.once_in(4) {
             terms = terms.with_priority(self.random.one_of(&[0, 1, 2, u32::MAX]));
         }

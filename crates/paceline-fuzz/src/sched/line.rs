@@ -28,7 +28,7 @@ pub(crate) struct Waiting {
     /// A segment of it was sent while it could be missed and its window was owed services.
     pub(crate) begun: bool,
     /// Since when it is too late to begin, so that it is owed nothing while it may be missed.
-    pub(crate) put_back: Option<u64>,
+    pub(crate) late_begin: Option<u64>,
 }
 
 /// A stream.
@@ -36,6 +36,8 @@ pub(crate) struct Waiting {
 pub(crate) struct Line {
     pub(crate) contract: Option<Contract>,
     pub(crate) background: bool,
+    /// [`paceline_sched::discipline::Terms::begins_early`].
+    pub(crate) begins_early: bool,
     /// It has an explicit priority.
     pub(crate) prior: bool,
     pub(crate) level: u32,
@@ -68,7 +70,7 @@ impl Line {
         let missed = (head.deadline + 1).saturating_sub(head.service);
         let jitter = contract.map_or(0, |contract| contract.jitter.as_nanos());
         let follower = self.next_release.saturating_sub(jitter);
-        let late = head.put_back.filter(|_| self.can_miss());
+        let late = head.late_begin.filter(|_| self.can_miss());
         Some(late.map_or(missed, |since| missed.min(follower.max(since))))
     }
 
@@ -79,12 +81,13 @@ impl Line {
         let head = self
             .head
             .as_ref()
-            .filter(|head| !head.whole && !head.begun && head.put_back.is_none())?;
-        if policy != Policy::Vds || !self.can_miss() || head.deadline == NEVER {
+            .filter(|head| !head.whole && !head.begun && head.late_begin.is_none())?;
+        if policy != Policy::Vds || !self.begins_early || !self.can_miss() || head.deadline == NEVER
+        {
             return None;
         }
         let due = u128::from(contract.deadline.as_nanos()) * 7 / 8;
-        let lead = u64::try_from(due).unwrap_or(NEVER).clamp(1, NEVER / 2);
+        let lead = u64::try_from(due).unwrap_or(NEVER).clamp(2, NEVER / 2);
         Some((head.deadline + 1).saturating_sub(lead))
     }
 

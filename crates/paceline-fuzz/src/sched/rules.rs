@@ -98,7 +98,7 @@ fn virtual_deadline(seen: Seen<'_>) -> Option<(i128, i128)> {
     if contract.loss.y() == 0 {
         return Some((deadline, 1));
     }
-    if seen.line.can_miss() && seen.head.put_back.is_some() {
+    if seen.line.can_miss() && seen.head.late_begin.is_some() {
         return None;
     }
     if seen.line.can_miss() && seen.head.begun {

@@ -45,6 +45,7 @@ impl Twin {
         self.lines[stream.0 as usize] = Some(Line {
             contract,
             background: terms.class == ServiceClass::Background,
+            begins_early: terms.begins_early,
             prior: terms.priority.is_some(),
             level: terms.priority.unwrap_or(due),
             window: Window::open(loss),
@@ -97,7 +98,7 @@ impl Twin {
             ahead: false,
             whole: head.left.last,
             begun: false,
-            put_back: None,
+            late_begin: None,
         });
         // The round-robin position is evaluated as of the head's arrival, even if `handle_head` runs later.
         let soon = line.soon().filter(|soon| early && waits && *soon <= arrived);
@@ -149,10 +150,11 @@ impl Twin {
         self.turns += 1;
         let turn = self.turns;
         let Some(line) = self.line(stream) else { return };
-        let can_miss = line.can_miss() && line.contract.is_some_and(|it| it.late == Late::Drop);
+        let owed = line.remaining().1 > 0 && line.loss().x() > 0 && line.begins_early;
+        let begins = owed && line.contract.is_some_and(|it| it.late == Late::Drop);
         let Some(head) = line.head.as_mut() else { return };
         head.service = left.service.as_nanos();
-        head.begun |= head.turn.is_none() && can_miss && !head.whole && head.put_back.is_none();
+        head.begun |= head.turn.is_none() && begins && !head.whole && head.late_begin.is_none();
         head.turn = head.turn.map(|_| turn);
     }
 
@@ -161,7 +163,7 @@ impl Twin {
         let policy = self.policy;
         for line in self.lines.iter_mut().flatten() {
             if let Some(late) = line.late_to_begin_at(policy).filter(|at| *at <= now) {
-                line.head.as_mut().into_iter().for_each(|head| head.put_back = Some(late));
+                line.head.as_mut().into_iter().for_each(|head| head.late_begin = Some(late));
             }
             if line.suspended || line.contract.is_none() {
                 continue;

@@ -135,7 +135,7 @@ pub(crate) fn demand_of(
     let deadline = contract.deadline.min(StreamDemand::DEADLINE_MAX);
     let demand = StreamDemand::new(traffic, deadline).ok()?;
     let demand = ask.level.map_or(demand, |level| demand.with_level(level));
-    let counted = if ask.bears_loss() { saved(spec, form, ask) } else { LossTolerance::NONE };
+    let counted = saved_here(spec, form, ask);
     let part = |hop| whole_micros(share(&Ask { hop, ..*ask }, period).1);
     let spent = (0..ask.hop).fold(Duration::ZERO, |sum, hop| sum.saturating_add(part(hop)));
     let within = (ask.hop..ask.split.hops()).fold(spent, |sum, hop| sum.saturating_add(part(hop)));
@@ -160,6 +160,11 @@ pub(super) fn saved(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossToleranc
         Some(_) => LossTolerance::NONE,
         None => counted_loss(spec, form, ask),
     }
+}
+
+/// Returns the samples of each window that admission leaves out on the hop of `ask`.
+fn saved_here(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossTolerance {
+    if ask.bears_loss() { saved(spec, form, ask) } else { LossTolerance::NONE }
 }
 
 /// Limits traffic by the envelope of the samples.
@@ -200,7 +205,8 @@ pub(crate) fn demand(
     let (bytes, declared) = (whole(wire), budget.is_some());
     let burst = whole(wire.saturating_add(early));
     let (bytes_per_s, varies) = (whole(rate), false);
-    let peak = plan::Demand { bytes, burst, bytes_per_s, declared, varies };
+    let saves_loss = asks.iter().any(|ask| saved_here(spec, form, ask).x() > 0);
+    let peak = plan::Demand { bytes, burst, bytes_per_s, declared, varies, saves_loss };
     let long_term =
         envelope(spec, form, asks).filter(|_| declared).map(|it| it.on_wire((period, jitter)));
     let long_term = long_term.map(|it| (it.burst.max(burst), it.bits_per_s.div_ceil(8)));

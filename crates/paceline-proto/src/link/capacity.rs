@@ -2,7 +2,8 @@
 
 use super::stream::Stream;
 use super::{Link, StreamIndex};
-use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
+use paceline_sched::discipline::Terms;
+use paceline_sched::{Capacity, Instant, Policy, Scheduler};
 
 impl Link {
     /// Changes the capacity of the link from `now` on. Queued samples, contracts and loss windows stay.
@@ -12,7 +13,7 @@ impl Link {
         if !self.pacer.wire.is_paced() {
             return false;
         }
-        let before = self.curved();
+        let before = self.contracted();
         self.pacer.set_capacity(now, capacity);
         self.hops.set_answers_within(self.pacer.wire.answers_within());
         // The service time of each head changes.
@@ -24,24 +25,27 @@ impl Link {
             let left = self.pacer.wire.left(stream.head_left());
             self.discipline.handle_left(index, left);
         }
-        self.curve_anew(now, before);
+        self.join_changed(now, before);
         true
     }
 
-    /// Returns the streams that share by curves, with the blocking time of a packet.
-    fn curved(&self) -> Vec<(StreamIndex, Duration)> {
-        let curved = |(index, stream): (StreamIndex, &Stream)| {
-            let hfsc = self.policy_of(stream.home) == Policy::Hfsc;
-            hfsc.then(|| (index, self.blocked(stream.home)))
-        };
-        self.streams.iter().filter_map(curved).collect()
+    /// Returns the terms of streams with contracts under the present capacity.
+    fn contracted(&self) -> Vec<(StreamIndex, Terms)> {
+        let promised = self.streams.iter().filter(|(_, stream)| stream.spec.contract.is_some());
+        promised.map(|(index, stream)| (index, self.terms_of(stream))).collect()
     }
 
-    /// Updates the curves of streams to the new blocking time of a packet; `streams` has the old ones.
-    fn curve_anew(&mut self, now: Instant, streams: Vec<(StreamIndex, Duration)>) {
-        for (index, before) in streams {
+    fn terms_of(&self, stream: &Stream) -> Terms {
+        stream.spec.terms(self.blocked(stream.home), &self.pacer.wire)
+    }
+
+    /// Updates the terms of streams that depend on the capacity; `before` has the old ones.
+    fn join_changed(&mut self, now: Instant, before: Vec<(StreamIndex, Terms)>) {
+        for (index, before) in before {
             let other = self.streams.get(index).is_some_and(|stream| {
-                stream.spec.terms(before) != stream.spec.terms(self.blocked(stream.home))
+                let now = self.terms_of(stream);
+                let curves = self.policy_of(stream.home) == Policy::Hfsc && now != before;
+                curves || now.begins_early != before.begins_early
             });
             if other {
                 self.join_anew(now, index);

@@ -4,7 +4,7 @@ use super::contents::{Item, Notice, Piece};
 use super::control::ControlRoom;
 use super::hops::{Neighbour, window_bytes};
 use super::limits::Limits;
-use super::pacing::spent;
+use super::pacing::{PIECE_MIN, spent};
 use super::retransmit::Next;
 use super::stream::Stream;
 use super::{Link, StreamIndex};
@@ -20,8 +20,6 @@ use crate::wire::segment::{
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant, Scheduler};
 
-/// The minimum size of a piece, in bytes, when a sample is cut to fill the rest of a frame.
-const PIECE_MIN: usize = 256;
 /// The safety margin before the deadline of a sample in a frame, as a fraction 1/`SLACK_PART` of a full
 /// frame's time.
 const SLACK_PART: u64 = 16;
@@ -96,17 +94,18 @@ impl Link {
                 continue;
             }
             // A copy that is behind catches up first, so that one frame can carry the rest for both.
-            let mut index = self.behind(now, index).unwrap_or(index);
-            while let Some(older) = self.predecessor(index) {
-                index = older;
-            }
+            let picked = index;
+            let index = self.behind(now, index).unwrap_or(index);
+            let index = self.oldest(now, index);
             let node = self.streams.get(index)?.spec.hop;
             if self.hops.has_credit(now, node, &self.pacer.wire) {
                 return Some((node, index));
             }
-            self.discipline.suspend(index);
-            self.suspended.push(index);
-            if let Some(stream) = self.streams.get_mut(index) {
+            // The hop of a predecessor is that of the picked stream.
+            let blocked = if self.streams.get(picked)?.spec.hop == node { picked } else { index };
+            self.discipline.suspend(blocked);
+            self.suspended.push(blocked);
+            if let Some(stream) = self.streams.get_mut(blocked) {
                 stream.suspended = true;
             }
         }

@@ -2,7 +2,7 @@
 
 mod wire;
 
-pub(super) use wire::{Wire, spent};
+pub(super) use wire::{PIECE_MIN, Wire, spent};
 
 use crate::budget::CONTROL_SHARE;
 use paceline_sched::{Capacity, Duration, Instant};

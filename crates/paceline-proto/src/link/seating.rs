@@ -40,7 +40,7 @@ impl Link {
     /// Lets a stream join the discipline, after [`Self::seat`].
     pub(super) fn join(&mut self, index: StreamIndex) {
         let Some(stream) = self.streams.get(index) else { return };
-        let terms = stream.spec.terms(self.blocked(stream.home));
+        let terms = stream.spec.terms(self.blocked(stream.home), &self.pacer.wire);
         self.discipline.join(index, terms);
     }
 

@@ -3,29 +3,35 @@
 //! A subscription with a contract may move from one stream of a publisher to another one to the same hop, for instance
 //! when its rate becomes part of a stream of all samples, or no longer is. Samples queued on the old stream are its samples,
 //! too, but the disciplines order streams independently. A newer sample on the new stream would arrive first, and the
-//! late ones would be dropped as duplicates. So when the discipline picks a sample of the new stream, an older one of
-//! the old stream is sent in its place. Together both are at most the source's samples, for which the new contract
-//! is granted.
+//! older ones would then be dropped as duplicates.
+//!
+//! So if the discipline picks a sample of the new stream, an older one of the old stream is sent in its place, unless it
+//! would already be late on the new stream. Then the new stream sends no more than if it had carried the older samples, too,
+//! for which its contract is granted.
 
 use super::stream::Stream;
 use super::{Link, StreamIndex};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use paceline_sched::Instant;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The samples of the old stream that precede newer ones of the new stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Covers {
-    /// All: the stream ends, or it takes only samples before the first one of its successor.
-    All,
-    /// Those that are queued at the end of this turn.
+    /// All, because the stream closes.
+    Closing,
+    /// All, because the stream takes only samples before the first one of its successor.
+    Ending,
+    /// Those that are queued when the owner has passed all samples published before the change.
     Queue,
-    /// Those up to this sequence number. The stream goes on for other subscriptions.
+    /// Those up to this sequence number. The stream continues for other subscriptions.
     UpTo(u64),
 }
 
-/// A stream that subscriptions have left.
+/// The subscriptions that have left a stream.
 #[derive(Clone, Debug)]
-struct Left {
+struct Departure {
     stream: StreamIndex,
     publisher: PublisherId,
     hop: NodeId,
@@ -33,29 +39,46 @@ struct Left {
     covers: Covers,
 }
 
-impl Left {
-    /// Returns true if a sample on `old`, the stream that was left, precedes the head of `new`.
-    fn precedes(&self, old: &Stream, new: &Stream) -> bool {
+impl Departure {
+    /// Returns true if the head of `old`, the stream that was left, precedes the head of `new` at `now`.
+    fn precedes(&self, now: Instant, old: &Stream, new: &Stream) -> bool {
         let (Some(first), Some(next)) = (old.head(), new.head()) else { return false };
         let covered = match self.covers {
-            Covers::All | Covers::Queue => true,
+            Covers::Closing | Covers::Ending | Covers::Queue => true,
             Covers::UpTo(last) => first.seq <= last,
         };
+        let within =
+            new.spec.contract.map(|contract| new.spec.upstream.saturating_add(contract.deadline));
+        let late = within.is_none_or(|within| first.published_at + within < now);
         let joins = |id: &SubscriptionId| new.spec.subscriptions.binary_search(id).is_ok();
-        covered && !old.held && first.seq < next.seq && self.subscriptions.iter().any(joins)
+        covered
+            && !late
+            && !old.held
+            && !old.suspended
+            && first.seq < next.seq
+            && self.subscriptions.iter().any(joins)
     }
 }
 
-/// The streams of a link that subscriptions with contracts have left.
+/// The streams of a link that subscriptions with contracts have left, the first one first.
 #[derive(Debug, Default)]
 pub(super) struct Successions {
-    left: Vec<Left>,
+    departures: VecDeque<Departure>,
 }
 
 impl Successions {
+    /// The greatest number of departures whose samples are not sent yet. The first ones are removed, so that their samples
+    /// may be overtaken.
+    const MAX: usize = 4_096;
+
     /// Removes a stream that closes.
     pub(super) fn remove(&mut self, index: StreamIndex) {
-        self.left.retain(|left| left.stream != index);
+        self.departures.retain(|left| left.stream != index);
+    }
+
+    /// Removes the entries of a stream that cover the same samples as `covers`.
+    fn remove_same(&mut self, index: StreamIndex, covers: Covers) {
+        self.departures.retain(|left| left.stream != index || left.covers != covers);
     }
 }
 
@@ -65,66 +88,81 @@ impl Link {
     pub fn hand_over(&mut self, index: StreamIndex) {
         let Some(stream) = self.streams.get(index) else { return };
         let subscriptions = Arc::clone(&stream.spec.subscriptions);
-        self.note_left(index, subscriptions, Covers::All);
+        self.note_departure(index, subscriptions, Covers::Closing);
     }
 
     /// Records the subscriptions that have left a stream, which had `before`.
     pub(super) fn note_moved(&mut self, index: StreamIndex, before: &Arc<[SubscriptionId]>) {
         let Some(stream) = self.streams.get(index) else { return };
         let spec = &stream.spec;
-        if spec.ends {
-            let subscriptions = Arc::clone(&spec.subscriptions);
-            return self.note_left(index, subscriptions, Covers::All);
-        }
-        self.successions.left.retain(|left| left.stream != index || left.covers != Covers::All);
         let stays = |id: &SubscriptionId| spec.subscriptions.binary_search(id).is_ok();
         let gone: Vec<_> = before.iter().filter(|id| !stays(id)).copied().collect();
-        self.note_left(index, gone.into(), Covers::Queue);
+        let (ends, subscriptions) = (spec.ends, Arc::clone(&spec.subscriptions));
+        self.successions.remove_same(index, Covers::Ending);
+        if ends {
+            self.note_departure(index, subscriptions, Covers::Ending);
+        }
+        self.note_departure(index, gone.into(), Covers::Queue);
     }
 
-    fn note_left(
+    fn note_departure(
         &mut self,
-        index: StreamIndex,
+        stream: StreamIndex,
         subscriptions: Arc<[SubscriptionId]>,
         covers: Covers,
     ) {
-        let Some(stream) = self.streams.get(index) else { return };
-        let (publisher, hop) = (stream.spec.publisher, stream.spec.hop);
-        if covers == Covers::All {
-            self.successions.remove(index);
+        let Some(spec) = self.streams.get(stream).map(|stream| &stream.spec) else { return };
+        let (publisher, hop) = (spec.publisher, spec.hop);
+        if subscriptions.is_empty() {
+            return;
         }
-        if !subscriptions.is_empty() {
-            let left = Left { stream: index, publisher, hop, subscriptions, covers };
-            self.successions.left.push(left);
+        let departures = &mut self.successions.departures;
+        if departures.len() >= Successions::MAX {
+            departures.pop_front();
         }
+        departures.push_back(Departure { stream, publisher, hop, subscriptions, covers });
     }
 
-    /// Ends a turn, in which the owner has passed all samples that were published before a change.
+    /// Determines which samples precede others, when the owner has passed all samples that were published before a change.
     pub(super) fn settle_successions(&mut self) {
         let streams = &self.streams;
-        self.successions.left.retain_mut(|left| {
+        self.successions.departures.retain_mut(|left| {
             let Some(stream) = streams.get(left.stream) else { return false };
             if left.covers == Covers::Queue {
-                left.covers = stream.newest().map_or(Covers::UpTo(0), Covers::UpTo);
+                left.covers = Covers::UpTo(stream.newest().unwrap_or_default());
             }
             match left.covers {
                 Covers::UpTo(last) => stream.head().is_some_and(|head| head.seq <= last),
-                Covers::All | Covers::Queue => true,
+                Covers::Closing | Covers::Ending | Covers::Queue => true,
             }
         });
     }
 
-    /// Returns the stream of a sample that must be sent before the head of `index`, if there is one.
-    pub(super) fn predecessor(&self, index: StreamIndex) -> Option<StreamIndex> {
-        if self.successions.left.is_empty() {
+    /// Returns the stream of the sample that must be sent before the head of `index`, or `index` itself.
+    pub(super) fn oldest(&self, now: Instant, mut index: StreamIndex) -> StreamIndex {
+        while let Some(older) = self.predecessor(now, index) {
+            index = older;
+        }
+        index
+    }
+
+    fn predecessor(&self, now: Instant, index: StreamIndex) -> Option<StreamIndex> {
+        if self.successions.departures.is_empty() {
             return None;
         }
         let new = self.streams.get(index).filter(|new| !new.head_begun)?;
-        let its = self.successions.left.iter().filter(|left| {
-            left.stream != index && (left.publisher, left.hop) == (new.spec.publisher, new.spec.hop)
-        });
-        its.map(|left| (left, self.streams.get(left.stream)))
-            .find(|(left, old)| old.is_some_and(|old| left.precedes(old, new)))
-            .map(|(left, _)| left.stream)
+        let place = (new.spec.publisher, new.spec.hop);
+        let its = self
+            .successions
+            .departures
+            .iter()
+            .filter(|left| left.stream != index && (left.publisher, left.hop) == place);
+        let precedes = |left: &&Departure| {
+            let old = self.streams.get(left.stream);
+            old.is_some_and(|old| left.precedes(now, old, new))
+                && self.expiry(now, left.stream).is_none()
+                && !self.is_hopeless(now, left.stream)
+        };
+        its.filter(|left| precedes(left)).map(|left| left.stream).next()
     }
 }

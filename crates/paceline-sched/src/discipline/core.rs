@@ -220,7 +220,8 @@ impl<R: Rules> Scheduler for Core<R> {
         let (arrived, serial) = (head.arrived, self.announced);
         self.announced += 1;
         let due = stream.due(clauses);
-        let (released, whole) = (arrived, head.left.last);
+        // It has no period by which it could be replaced.
+        let (released, whole) = (arrived, true);
         let arrival = Arrival { index, follows: false, arrived, released, due, serial, whole };
         self.rules.announced(stream, arrival);
         stream.place = Place::Demoted;
@@ -237,7 +238,7 @@ impl<R: Rules> Scheduler for Core<R> {
             return;
         };
         stream.put_off(over);
-        self.rules.put_off(&mut stream.own, over);
+        self.rules.postpone(&mut stream.own, over);
         stream.place = Place::Early;
         self.lists.list(&mut self.rules, (stream, clauses), index);
     }

@@ -24,7 +24,7 @@ impl CoreRules for ByRelease {
         stream.own = arrival.released + arrival.due;
     }
 
-    fn put_off(&mut self, own: &mut Instant, over: Duration) {
+    fn postpone(&mut self, own: &mut Instant, over: Duration) {
         *own += over;
     }
 

@@ -52,16 +52,16 @@ pub(super) trait Rules: Debug {
     /// Handles a new head, before it is ranked for the first time.
     fn announced(&mut self, _stream: &mut Stream<Self::Own>, _arrival: Arrival) {}
     /// Handles a head whose period begins later by `over`.
-    fn put_off(&mut self, _own: &mut Self::Own, _over: Duration) {}
-    /// Returns the first instant from which the present head is missed or [put back](Self::put_back).
+    fn postpone(&mut self, _own: &mut Self::Own, _over: Duration) {}
+    /// Returns the first instant from which the present head is missed, or is [late to begin](Self::handle_late_begin).
     #[inline]
     fn expires_at(&self, stream: &Stream<Self::Own>, _clauses: &Clauses) -> Instant {
         stream.missed_at()
     }
-    /// Handles the first instant after [`Self::expires_at`]. Returns true if the head is not missed yet, but ranks
-    /// behind others from now on.
+    /// Handles the instant of [`Self::expires_at`]. Returns true if the head is not missed yet, but ranks behind others
+    /// from now on.
     #[inline]
-    fn put_back(&mut self, _stream: &mut Stream<Self::Own>) -> bool {
+    fn handle_late_begin(&mut self, _stream: &mut Stream<Self::Own>) -> bool {
         false
     }
     /// Returns the rank of a head that begins to compete, or that competes already and has changed:

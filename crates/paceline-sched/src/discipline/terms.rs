@@ -47,6 +47,9 @@ pub struct Terms {
     pub rate: Option<u64>,
     /// The service curves for HFSC. `None` under a contract: a share in proportion to its rate.
     pub curves: Option<Curves>,
+    /// True if admission relies on VDS to begin samples that may be missed early or not at all: it reserves time only
+    /// for the samples that windows owe, and for one that has begun.
+    pub begins_early: bool,
 }
 
 impl Terms {
@@ -73,7 +76,14 @@ impl Terms {
     /// Returns terms with only a class.
     #[must_use]
     pub const fn new(class: ServiceClass) -> Self {
-        Self { class, priority: None, rate: None, curves: None }
+        Self { class, priority: None, rate: None, curves: None, begins_early: false }
+    }
+
+    /// Sets [`Self::begins_early`].
+    #[must_use]
+    pub const fn with_early_begin(mut self, begins_early: bool) -> Self {
+        self.begins_early = begins_early;
+        self
     }
 
     /// Returns the same terms with a static priority; the lowest is served first.

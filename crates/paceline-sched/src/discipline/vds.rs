@@ -13,7 +13,7 @@ use super::Terms;
 use super::division::parts;
 use super::rules::{Arrival, Rules as CoreRules, owed, spare};
 use super::stream::{Account, Clauses, Stream};
-use crate::contract::LossTolerance;
+use crate::contract::{Late, LossTolerance};
 use crate::time::{Duration, Instant};
 
 /// The number of fraction bits of a virtual deadline, as returned by [`parts`]. The fraction is exact,
@@ -24,27 +24,36 @@ const ORIGIN: u128 = 1 << 64;
 /// The latest representable virtual deadline; later ones saturate.
 const LAST: u128 = (1 << (126 - FRACTION)) - 1;
 
-/// The progress of a head of several segments that may be missed: [`Lead::SAFE`], [`Lead::BEGUN`], [`Lead::LATE`], or the
-/// time before its deadline by which it must begin.
+/// The progress of the head of a stream that begins early ([`Terms::begins_early`]): one of the constants, or the time
+/// before its deadline by which it must begin.
 ///
-/// Its virtual deadline may be later than its deadline. If others were sent after its first segment, its deadline
-/// could pass, and the time of its first segments, which admission granted to the samples that are owed, would be
-/// lost. So a head that begins in the first eighth of its time is due by its own deadline from then on, for which
-/// admission charges (`paceline-admit/src/owed.rs`). Later, it may begin only if no stream is owed anything, until the
-/// next sample of its stream may take its place. The paper's samples have one segment.
+/// The virtual deadline of a sample that may be missed can be later than its deadline. If the discipline preferred others
+/// after the first segment, the deadline could pass, and the time of that segment, which is that of the owed samples,
+/// would be wasted. So a head of several segments that begins in the first eighth of its time is due by its own
+/// deadline from then on, for which admission reserves time (`paceline-admit/src/owed.rs`). After that eighth it ranks behind all
+/// samples that are owed, and is missed when the period of the next sample of its stream begins. The paper's samples
+/// have one segment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Lead(Duration);
 
 impl Lead {
-    /// Nothing can be lost: the head has one segment, or may not be missed.
-    const SAFE: Self = Self(Duration::ZERO);
+    /// The stream does not begin early.
+    const NEVER: Self = Self(Duration::ZERO);
+    /// The head has one segment.
+    const WHOLE: Self = Self(Duration::from_nanos(1));
     /// The head has begun in time. No deadline is as long as this.
     const BEGUN: Self = Self(Duration::MAX);
     /// The head has not begun in time.
     const LATE: Self = Self(Duration::from_nanos(u64::MAX - 1));
 
     fn new(due: Duration) -> Self {
-        Self(due.mul_div(7, 8).clamp(Duration::from_nanos(1), Duration::from_nanos(u64::MAX / 2)))
+        Self(due.mul_div(7, 8).clamp(Duration::from_nanos(2), Duration::from_nanos(u64::MAX / 2)))
+    }
+
+    /// Returns the time before its deadline by which the head must begin, if it still can.
+    fn time(self) -> Option<Duration> {
+        let constant = matches!(self, Self::NEVER | Self::WHOLE | Self::BEGUN | Self::LATE);
+        (!constant).then_some(self.0)
     }
 }
 
@@ -55,30 +64,34 @@ pub(super) struct Rules;
 impl CoreRules for Rules {
     type Own = Lead;
 
-    fn open(&mut self, _: &Terms) -> Lead {
-        Lead::SAFE
+    fn open(&mut self, terms: &Terms) -> Lead {
+        let tolerates = terms
+            .contract()
+            .is_some_and(|contract| contract.late == Late::Drop && contract.loss.x() > 0);
+        if terms.begins_early && tolerates { Lead::WHOLE } else { Lead::NEVER }
     }
 
     #[inline]
     fn announced(&mut self, stream: &mut Stream<Lead>, Arrival { due, whole, .. }: Arrival) {
-        let lost = !whole && stream.drops() && stream.loss().x() > 0;
-        stream.own = if lost { Lead::new(due) } else { Lead::SAFE };
+        if stream.own != Lead::NEVER {
+            stream.own = if whole { Lead::WHOLE } else { Lead::new(due) };
+        }
     }
 
     #[inline]
     fn expires_at(&self, stream: &Stream<Lead>, clauses: &Clauses) -> Instant {
         let missed = stream.missed_at();
+        if stream.own == Lead::NEVER || !stream.account.can_miss() {
+            return missed;
+        }
         match stream.own {
-            _ if !stream.account.can_miss() => missed,
-            Lead::SAFE | Lead::BEGUN => missed,
             Lead::LATE => missed.min(stream.follower_at(clauses)),
-            Lead(lead) => missed.min(stream.too_late_for(lead)),
+            own => own.time().map_or(missed, |lead| missed.min(stream.too_late_for(lead))),
         }
     }
 
-    fn put_back(&mut self, stream: &mut Stream<Lead>) -> bool {
-        let begins = !matches!(stream.own, Lead::SAFE | Lead::BEGUN | Lead::LATE);
-        let late = begins && stream.account.can_miss();
+    fn handle_late_begin(&mut self, stream: &mut Stream<Lead>) -> bool {
+        let late = stream.own.time().is_some() && stream.account.can_miss();
         if late {
             stream.own = Lead::LATE;
         }
@@ -86,8 +99,8 @@ impl CoreRules for Rules {
     }
 
     fn sent(&mut self, stream: &mut Stream<Lead>, _: u32) -> Option<u128> {
-        let begins = !matches!(stream.own, Lead::SAFE | Lead::BEGUN | Lead::LATE);
-        if !begins || !stream.has_head() || !stream.account.can_miss() {
+        let begins = stream.own.time().is_some() && stream.account.owes > 0;
+        if !begins || !stream.has_head() {
             return None;
         }
         stream.own = Lead::BEGUN;

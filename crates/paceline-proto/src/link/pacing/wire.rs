@@ -9,6 +9,9 @@ use paceline_sched::{Capacity, Duration, Policy};
 /// The size of our own headers in a frame with one segment of a typical sample, in bytes.
 const FRAME_HEADERS: u64 = 64;
 
+/// The minimum size of a piece, in bytes, when a sample is cut to fill the rest of a frame. Shorter samples are never cut.
+pub(in crate::link) const PIECE_MIN: usize = 256;
+
 /// The wire of a link.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::link) struct Wire {
@@ -121,7 +124,7 @@ impl Wire {
     pub(in crate::link) fn left(&self, bytes: usize) -> Left {
         let frame = usize::try_from(self.frame_bytes - FRAME_HEADERS).unwrap_or(usize::MAX);
         let segment = spent(bytes, bytes.min(frame));
-        Left { service: self.service(bytes), segment, last: bytes <= frame }
+        Left { service: self.service(bytes), segment, last: bytes < PIECE_MIN.min(frame + 1) }
     }
 
     /// Returns the size of a sample on the wire, if it is sent alone.

@@ -60,8 +60,14 @@ fn a_contract_has_room_for_all_samples_that_its_deadline_covers() {
     let spec = |deadline| {
         let contract = Contract { period: every, ..contract(deadline) };
         let bytes = 10_000;
-        let demand =
-            Demand { bytes, burst: bytes, bytes_per_s: 20_000_000, declared: true, varies: false };
+        let demand = Demand {
+            bytes,
+            burst: bytes,
+            bytes_per_s: 20_000_000,
+            declared: true,
+            varies: false,
+            saves_loss: false,
+        };
         StreamSpec { demand: Some(demand), ..to(node(2), Kind::Data, Some(contract)) }
     };
     // 2,000 samples and 20 MB per second, above the limits of best effort.

@@ -26,7 +26,8 @@ fn contract() -> Contract {
 fn promised(upstream: Duration, declared: bool) -> StreamSpec {
     let bytes = u64::try_from(counted(DECLARED as u128)).unwrap();
     let (burst, bytes_per_s) = (bytes + bytes / 10, bytes * 50);
-    let demand = Demand { bytes, burst, bytes_per_s, declared: true, varies: false };
+    let demand =
+        Demand { bytes, burst, bytes_per_s, declared: true, varies: false, saves_loss: false };
     let demand = declared.then_some(demand);
     StreamSpec { upstream, demand, ..to(node(2), Kind::Data, Some(contract())) }
 }

@@ -79,6 +79,7 @@ fn arrivals(deadline: u64, joined_before: bool) -> Vec<(Instant, u64)> {
             bytes_per_s: 2 * bytes,
             declared: true,
             varies: false,
+            saves_loss: false,
         });
         let spec = to(node(2), Kind::Data, Some(contract.with_late(Late::Send)));
         assert!(a.link.open_stream(index, StreamSpec { demand, ..spec }));

@@ -23,7 +23,7 @@ impl<R: Rules> Core<R> {
             let index = StreamIndex(slot);
             let (stream, clauses) = self.streams.get_mut(index)?;
             if !stream.waits() || stream.moves_at(clauses) > now {
-                if !self.rules.put_back(stream) {
+                if !self.rules.handle_late_begin(stream) {
                     return Some(index);
                 }
                 self.lists.list(&mut self.rules, (stream, clauses), index);
