@@ -42,7 +42,7 @@ pub fn refused(message: impl fmt::Display) -> anyhow::Error {
 /// Returns the text of an error of opening or reading a file, with a fix for the usual ones.
 pub(crate) fn file_error(error: &io::Error) -> String {
     let fixes = [
-        (io::ErrorKind::NotFound, "check the path, which is relative to the current folder"),
+        (io::ErrorKind::NotFound, "check the path; a relative one begins at the current folder"),
         (io::ErrorKind::PermissionDenied, "check its owner and mode with ls -l"),
     ];
     let fix = fixes.into_iter().find(|(kind, _)| *kind == error.kind());
@@ -76,7 +76,7 @@ mod tests {
         let text = |kind: io::ErrorKind| file_error(&kind.into());
         assert!(
             text(io::ErrorKind::NotFound)
-                .ends_with("; check the path, which is relative to the current folder")
+                .ends_with("; check the path; a relative one begins at the current folder")
         );
         assert!(
             text(io::ErrorKind::PermissionDenied)

@@ -6,6 +6,7 @@ mod line;
 pub(crate) use given_up::{take as take_given_up, watch as watch_given_up};
 
 use crate::exit;
+use crate::show;
 use given_up::{GivenUp, Watched};
 use line::Limited;
 use std::io::IsTerminal as _;
@@ -43,7 +44,7 @@ pub fn start(flag: Option<&str>) -> anyhow::Result<()> {
     }
     let chosen = flag.or(named.as_deref());
     let (filter, handle) = reload::Layer::new(filter(chosen.unwrap_or(DEFAULT)));
-    let lines = fmt::layer().with_writer(std::io::stderr).fmt_fields(line::fields());
+    let lines = fmt::layer().with_writer(|| show::Stderr).fmt_fields(line::fields());
     let lines = lines.with_ansi(std::io::stderr().is_terminal());
     // The journal adds the time itself.
     let lines = match is_journal() {

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut reader = Reader::new(args.timeout);
-    // Nodes that live answer at once. The reading may wait longer for one that has just ended.
+    // Running nodes answer at once. The reading may wait longer for one that has just ended.
     let begun = Instant::now();
     let mut document = reader.read(&node);
     // The use of a link is the difference between two readings.

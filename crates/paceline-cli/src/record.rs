@@ -222,15 +222,15 @@ impl Session<'_> {
         let jobs = pending.into_iter().flat_map(|one| news.hear(one, &self.shared));
         let jobs = jobs.collect::<Vec<_>>();
         for note in core::mem::take(&mut self.news.notes) {
-            self.block.note(&note);
+            show::note(&note);
         }
         for job in jobs {
             match &job {
                 Job::Event(RecordedEvent::Refused { tag, reason, .. }) => {
-                    self.block.note(&format!("refused: {tag}: {reason}"));
+                    show::note(&format!("refused: {tag}: {reason}"));
                 }
                 Job::Changed(_, wish) => {
-                    self.block.note(&format!("the request changed: {}", wish.words()));
+                    show::note(&format!("the request changed: {}", wish.words()));
                 }
                 Job::Event(_) | Job::Sample(_) | Job::End(_) => {}
             }
@@ -279,7 +279,7 @@ impl Session<'_> {
         if self.news.sources().is_empty() && !self.noted && now >= self.began + PATIENCE {
             self.noted = true;
             let (wanted, there) = (self.args.patterns_in_words(), self.there());
-            self.block.note(&format!(
+            show::note(&format!(
                 "no publisher on {wanted} yet; {there}; still waiting (Ctrl-C ends)"
             ));
         }

@@ -5,7 +5,7 @@ use crate::change::{Answer, Line, change};
 use crate::config::NodeArgs;
 use crate::exit::{self, FAILED, REFUSED};
 use crate::show;
-use crate::status::{note_wait, settle, some_names};
+use crate::status::{settle, some_names, wait_for};
 use crate::stop::Stop;
 
 use paceline::contract::{Proxy, Retransmit};
@@ -15,8 +15,6 @@ use paceline::{Node, Pattern, SubscriberBuilder};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-const STEP: Duration = Duration::from_millis(100);
 
 const AFTER: &str = "\
 Options that are not given stay unchanged: --max-hz 5 keeps the size and the delay bound. --every 1 requests every \
@@ -127,34 +125,24 @@ impl SetArgs {
     fn find(&self, node: &Node, stop: &Stop) -> anyhow::Result<Vec<SubscriptionView>> {
         let until = Instant::now() + self.timeout;
         settle(node, self.timeout, stop);
-        let mut is_noted = false;
-        loop {
-            let found: Vec<_> =
-                node.subscriptions().into_iter().filter(|it| self.means(it)).collect();
-            if found.is_empty() && Instant::now() < until && !stop.requested() {
-                if !std::mem::replace(&mut is_noted, true) {
-                    let why = format!("no subscription to {} yet", self.pattern);
-                    note_wait(&why, self.timeout);
-                }
-                std::thread::sleep(STEP);
-                continue;
-            }
-            let found = if found.len() > 1 && !self.all {
-                self.without_buffers(node, found)
-            } else {
-                found
-            };
-            return match found.len() {
-                0 => Err(self.nothing(node)),
-                1 => Ok(found),
-                _ if self.all => Ok(found),
-                many => Err(exit::usage(format!(
-                    "{many} subscriptions to {}: at {}; name one node with --at, or give --all",
-                    self.pattern,
-                    found.iter().map(|it| it.node.as_str()).collect::<Vec<_>>().join(", ")
-                ))),
-            };
+        let why = format!("no subscription to {} yet", self.pattern);
+        let found = wait_for(until, stop, &why, || {
+            let found = node.subscriptions().into_iter().filter(|it| self.means(it));
+            Ok(Some(found.collect::<Vec<_>>()).filter(|found| !found.is_empty()))
+        })?;
+        let mut found = found.ok_or_else(|| self.nothing(node))?;
+        if found.len() > 1 && !self.all {
+            found = self.without_buffers(node, found);
         }
+        if found.len() > 1 && !self.all {
+            return Err(exit::usage(format!(
+                "{} subscriptions to {}: at {}; name one node with --at, or give --all",
+                found.len(),
+                self.pattern,
+                found.iter().map(|it| it.node.as_str()).collect::<Vec<_>>().join(", ")
+            )));
+        }
+        Ok(found)
     }
 
     /// Returns the error without a matching subscription, with those that exist.

@@ -8,6 +8,8 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The reader closed standard output. The command ends with success.
@@ -37,20 +39,26 @@ pub(crate) fn refused(refusal: &Refusal) -> String {
 
 /// Writes one line to standard output.
 pub(crate) fn line(text: &str) -> anyhow::Result<()> {
-    written(writeln!(io::stdout().lock(), "{}", harmless(text)))
+    text_below_block(&format!("{}\n", harmless(text)))
 }
 
 /// Writes text that ends with a line break to standard output.
 pub(crate) fn text(text: &str) -> anyhow::Result<()> {
-    written(io::stdout().lock().write_all(harmless(text).as_bytes()))
+    text_below_block(&harmless(text))
 }
 
 /// Writes a payload to standard output. Escapes it on a terminal, and leaves it unchanged for a program.
 pub(crate) fn payload(text: &str) -> anyhow::Result<()> {
     match io::stdout().is_terminal() {
         true => line(text),
-        false => written(writeln!(io::stdout().lock(), "{text}")),
+        false => text_below_block(&format!("{text}\n")),
     }
+}
+
+/// Writes lines to standard output that a block does not replace.
+fn text_below_block(lines: &str) -> anyhow::Result<()> {
+    let _shown = below_block(io::stdout().is_terminal());
+    written(io::stdout().write_all(lines.as_bytes()))
 }
 
 /// Writes one line of JSON to standard output.
@@ -91,23 +99,54 @@ pub fn written(result: io::Result<()>) -> anyhow::Result<()> {
     }
 }
 
+/// The number of lines of the [`Block`] at the end of the terminal, which the next update replaces. 0 if there is none, or
+/// if other lines follow it.
+static SHOWN: Mutex<usize> = Mutex::new(0);
+
+/// Locks the end of the terminal.
+fn shown() -> MutexGuard<'static, usize> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks the end of the terminal to write lines that the block does not replace.
+fn below_block(is_terminal: bool) -> MutexGuard<'static, usize> {
+    let mut shown = shown();
+    if is_terminal {
+        *shown = 0;
+    }
+    shown
+}
+
+/// Standard error, for lines that the [`Block`] does not replace. Each write is whole lines.
+pub(crate) struct Stderr;
+
+impl io::Write for Stderr {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        let _shown = below_block(io::stderr().is_terminal());
+        io::stderr().write_all(lines).map(|()| lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
 /// A block of text that each update replaces on a terminal, and appends elsewhere. Lines that are too long for the
-/// terminal continue on the next one.
+/// terminal continue on the next one; lines below its height are left out.
 pub(crate) struct Block {
     to_stderr: bool,
     terminal: bool,
-    shown: usize,
 }
 
 impl Block {
     /// Creates a block on standard output.
     pub(crate) fn on_stdout() -> Self {
-        Self { to_stderr: false, terminal: io::stdout().is_terminal(), shown: 0 }
+        Self { to_stderr: false, terminal: io::stdout().is_terminal() }
     }
 
     /// Creates a block on standard error, for commands that write payloads to standard output.
     pub(crate) fn on_stderr() -> Self {
-        Self { to_stderr: true, terminal: io::stderr().is_terminal(), shown: 0 }
+        Self { to_stderr: true, terminal: io::stderr().is_terminal() }
     }
 
     /// Returns true if the output is a terminal, so that updates replace the block.
@@ -116,15 +155,20 @@ impl Block {
     }
 
     /// Replaces the block by `text`.
-    pub(crate) fn update(&mut self, text: &str) -> anyhow::Result<()> {
+    pub(crate) fn update(&self, text: &str) -> anyhow::Result<()> {
         let mut out = String::new();
-        if self.terminal && self.shown > 0 {
-            out.push_str(&format!("\x1b[{}F\x1b[J", self.shown));
-        }
-        let width = if self.terminal { terminal_width() } else { usize::MAX };
+        let (columns, rows) = match (self.terminal, self.to_stderr) {
+            (false, _) => (usize::MAX, usize::MAX),
+            (true, true) => size_of(io::stderr()).unwrap_or(UNKNOWN_SIZE),
+            (true, false) => size_of(io::stdout()).unwrap_or(UNKNOWN_SIZE),
+        };
         let text = harmless(text);
-        let lines: Vec<_> = text.lines().flat_map(|line| wrapped(line, width)).collect();
-        self.shown = lines.len();
+        let lines = fitting(&text, columns, rows);
+        let mut shown = shown();
+        if self.terminal && *shown > 0 {
+            out.push_str(&format!("\x1b[{}F\x1b[J", *shown));
+        }
+        *shown = if self.terminal { lines.len() } else { 0 };
         for line in lines {
             out.push_str(line);
             out.push('\n');
@@ -137,28 +181,34 @@ impl Block {
         let mut stdout = io::stdout().lock();
         written(stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()))
     }
-
-    /// Writes a line to standard error; the next update starts below it.
-    pub(crate) fn note(&mut self, text: &str) {
-        self.shown = 0;
-        note(text);
-    }
 }
 
 /// Writes a line to standard error.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", harmless(text));
+    let _ = Stderr.write_all(format!("{}\n", harmless(text)).as_bytes());
 }
+
+/// The columns and rows of a terminal of unknown size.
+const UNKNOWN_SIZE: (usize, usize) = (100, usize::MAX);
 
 /// Returns the columns of the terminal at standard output.
 pub(crate) fn stdout_columns() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    // A terminal of unknown width reports 0.
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    size_of(io::stdout()).map(|(columns, _)| columns)
 }
 
-fn terminal_width() -> usize {
-    stdout_columns().unwrap_or(100)
+/// Returns the columns and rows of a terminal; `None` if they are unknown.
+fn size_of(terminal: impl AsFd) -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(terminal).ok()?;
+    // A terminal of unknown size reports 0.
+    let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
+    (columns > 0).then_some((columns, if rows > 0 { rows } else { usize::MAX }))
+}
+
+/// Splits `text` into lines of at most `columns` characters, for a terminal of `rows` lines: the last one stays empty,
+/// because the cursor is there.
+fn fitting(text: &str, columns: usize, rows: usize) -> Vec<&str> {
+    let lines = text.lines().flat_map(|line| wrapped(line, columns));
+    lines.take(rows.saturating_sub(1).max(1)).collect()
 }
 
 /// Splits a line into parts of at most `width` characters, at spaces if possible.
@@ -262,6 +312,14 @@ mod tests {
         assert_eq!(wrapped("late 0  dropped 0", 6), ["late 0", "droppe", "d 0"]);
         assert_eq!(wrapped("  ≤200 ms", 4), ["  ≤2", "00", "ms"]);
         assert_eq!((wrapped("", 3), wrapped("abc", 0)), (vec![""], vec!["a", "b", "c"]));
+    }
+
+    #[test]
+    fn a_block_leaves_the_last_row_to_the_cursor() {
+        assert_eq!(fitting("a b\nc\nd", 1, 4), ["a", "b", "c"]);
+        assert_eq!(fitting("a\nb", 80, 3), ["a", "b"]);
+        assert_eq!(fitting("a\nb", 80, usize::MAX), ["a", "b"]);
+        assert_eq!(fitting("a\nb", 80, 1), ["a"]);
     }
 
     #[test]

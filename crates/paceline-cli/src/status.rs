@@ -14,7 +14,7 @@ pub(crate) use document::{
 pub(crate) use document::{
     Buffer, Class, Document, Link, Mended, Muted, Node, Publisher, Stream, Subscription, bits_per_s,
 };
-pub(crate) use gather::{Reader, note_wait, settle, settle_and};
+pub(crate) use gather::{Reader, settle, settle_and, wait_for};
 #[cfg(test)]
 pub(crate) use neighbour::Neighbour;
 #[cfg(test)]

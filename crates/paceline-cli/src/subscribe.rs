@@ -204,7 +204,7 @@ impl<'a> Session<'a> {
                     if publishers.is_empty() && self.heard && self.sources().is_empty() =>
                 {
                     let pattern = &self.args.pattern;
-                    self.block.note(&format!(
+                    show::note(&format!(
                         "no publisher on {pattern} any more; still waiting (Ctrl-C ends)"
                     ));
                 }
@@ -235,17 +235,17 @@ impl<'a> Session<'a> {
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
                     let asked = show::requested(form, within, loss);
-                    self.block.note(&format!("the request changed: {asked}"));
+                    show::note(&format!("the request changed: {asked}"));
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
                     for refusal in &refusals {
-                        self.block.note(&show::refused(refusal));
+                        show::note(&show::refused(refusal));
                     }
                     if refusals.iter().any(|refusal| self.take_offer(&refusal.offer)) {
                         continue;
                     }
                     let asked = show::requested(form, within, loss);
-                    self.block.note(&format!(
+                    show::note(&format!(
                         "the change was refused; the request is unchanged: {asked}"
                     ));
                 }
@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
                 SubscriberEvent::Silent(silence) => self.report_silence(&silence),
                 SubscriberEvent::Resumed(resumption) => self.report_resumption(&resumption),
                 // An event of a later version.
-                other => self.block.note(&format!("{other:?}")),
+                other => show::note(&format!("{other:?}")),
             }
         }
         Ok(())
@@ -270,8 +270,8 @@ impl<'a> Session<'a> {
         self.offers -= 1;
         let changed = self.subscriber.change(|request| request.offered(offer));
         match &changed {
-            Ok(()) => self.block.note(&format!("taking the offer: {first}")),
-            Err(error) => self.block.note(&format!("the offer {first} cannot be taken: {error}")),
+            Ok(()) => show::note(&format!("taking the offer: {first}")),
+            Err(error) => show::note(&format!("the offer {first} cannot be taken: {error}")),
         }
         changed.is_ok()
     }
@@ -286,7 +286,7 @@ impl<'a> Session<'a> {
         if !self.heard && !self.noted && now >= self.began + PATIENCE {
             self.noted = true;
             let there = published_tags(self.node);
-            self.block.note(&format!(
+            show::note(&format!(
                 "no publisher on {} yet; {there}; still waiting (Ctrl-C ends)",
                 self.args.pattern
             ));
@@ -312,13 +312,13 @@ impl<'a> Session<'a> {
             Some(longest) => format!(", up to {:.1} s", longest.as_secs_f64()),
             None => String::new(),
         };
-        self.block.note(&format!("waiting for a key picture of {}{until}", source.tag));
+        show::note(&format!("waiting for a key picture of {}{until}", source.tag));
     }
 
     fn report_refusal(&mut self, publisher: PublisherId, refusal: &Refusal) {
         self.heard = true;
         if refusal.is_for_all() {
-            self.block.note(&show::refused(refusal));
+            show::note(&show::refused(refusal));
         } else {
             self.notice(Notice::Refused, publisher, refusal.to_string());
         }
@@ -363,7 +363,7 @@ impl<'a> Session<'a> {
     }
 
     fn print(&mut self, lines: &[String]) {
-        lines.iter().for_each(|line| self.block.note(line));
+        lines.iter().for_each(|line| show::note(line));
     }
 
     fn second(&self) -> String {

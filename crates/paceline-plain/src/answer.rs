@@ -8,10 +8,12 @@ use crate::key::Template;
 use crate::mark::Mark;
 use crate::selector::{self, Asked};
 use paceline::{Node, RecvError, Sample};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::JoinHandle;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, Instant, SystemTime};
 use zenoh::query::{Query, Queryable};
 use zenoh::{Session, Wait};
@@ -23,20 +25,29 @@ const WAITING: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(9);
 /// The longest delay until the end of the rule is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The answer to queries that the end of the rule interrupts.
-const REMOVED: &str = "the rule that answers this query was removed";
+/// The causes of the end of a rule.
+pub(crate) const RULE_ENDS: &str = "it was removed or changed, or the node stops";
 
 /// Answers queries for the keys of a rule. Stops when dropped.
 pub(crate) struct Answers {
     queryable: Option<Queryable<()>>,
-    removed: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Wakes a thread that waits for a future.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
 }
 
 struct Answerer {
     node: Node,
     /// True once the rule has ended.
-    removed: Arc<AtomicBool>,
+    ended: Arc<AtomicBool>,
     mark: Mark,
     /// Converts a key to a tag.
     tag: Template,
@@ -51,8 +62,8 @@ impl Answers {
         (keys, tag): (&str, Template),
     ) -> zenoh::Result<Self> {
         let (to, queries) = sync_channel::<Query>(WAITING);
-        let removed = Arc::new(AtomicBool::new(false));
-        let answerer = Answerer { node: node.clone(), removed: removed.clone(), mark, tag };
+        let ended = Arc::new(AtomicBool::new(false));
+        let answerer = Answerer { node: node.clone(), ended: ended.clone(), mark, tag };
         let named = std::thread::Builder::new().name(format!("paceline-ask-{}", mark.rule));
         let thread = named.spawn(move || answerer.run(&queries))?;
         let queryable = session
@@ -67,13 +78,13 @@ impl Answers {
                 }
             })
             .wait()?;
-        Ok(Self { queryable: Some(queryable), removed, thread: Some(thread) })
+        Ok(Self { queryable: Some(queryable), ended, thread: Some(thread) })
     }
 }
 
 impl Drop for Answers {
     fn drop(&mut self) {
-        self.removed.store(true, Ordering::Relaxed);
+        self.ended.store(true, Ordering::Relaxed);
         // Undeclaring drops the callback with the channel's sender, which ends the thread.
         if let Some(queryable) = self.queryable.take() {
             let _ = queryable.undeclare().wait();
@@ -102,16 +113,12 @@ impl Answerer {
         let tag = self.tag.fill(key).ok_or_else(|| format!("'{key}' is not a valid tag"))?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
-        let pull = || {
-            let pull = self.node.pull(&tag);
-            let pull = match selector::read(query.parameters().as_str(), now) {
-                Ok(Asked::Newest(n)) => pull.newest(n),
-                Ok(Asked::Between(from, to)) => pull.time(from..=to),
-                Err(what) => return Ok(Err(what)),
-            };
-            pull.timeout(PATIENCE).run().map(Ok)
+        let pull = self.node.pull(&tag).timeout(PATIENCE);
+        let pull = match selector::read(query.parameters().as_str(), now)? {
+            Asked::Newest(n) => pull.newest(n),
+            Asked::Between(from, to) => pull.time(from..=to),
         };
-        let mut pulled = pull().map_err(|error: paceline::pull::PullError| error.to_string())??;
+        let mut pulled = self.wait(pull.run_async())?.map_err(|error| error.to_string())?;
         let (mut encodings, mut until) = (Encodings::default(), Instant::now() + PATIENCE);
         loop {
             self.check()?;
@@ -126,9 +133,25 @@ impl Answerer {
         }
     }
 
+    /// Waits for `work`, and fails once the rule has ended.
+    fn wait<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut work = pin!(work);
+        loop {
+            self.check()?;
+            match work.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(done) => return Ok(done),
+                Poll::Pending => std::thread::park_timeout(LOOK_EVERY),
+            }
+        }
+    }
+
     /// Fails once the rule has ended, so that no query waits for the rest of its answer.
     fn check(&self) -> Result<(), String> {
-        if self.removed.load(Ordering::Relaxed) { Err(REMOVED.to_owned()) } else { Ok(()) }
+        match self.ended.load(Ordering::Relaxed) {
+            true => Err(format!("the rule that answers this query ended: {RULE_ENDS}")),
+            false => Ok(()),
+        }
     }
 
     fn reply(

@@ -111,7 +111,7 @@ pub enum OpenError {
     Transport {
         /// The name of the link.
         link: String,
-        /// Its endpoints.
+        /// The endpoint that cannot be opened, or all of the link.
         endpoints: String,
         /// The error of the transport.
         what: String,

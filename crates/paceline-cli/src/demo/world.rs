@@ -60,7 +60,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let source = Arc::new(WorldSource::new(observers.town_node()));
     source.publish(&town, &observers);
     let http = serve(args, &source)?;
-    let mut block = Block::on_stdout();
+    let block = Block::on_stdout();
     let start = Instant::now();
     let (mut step, mut second) = (0_u32, 0_u64);
     let mut whole = true;
@@ -81,12 +81,12 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         if start.elapsed() >= SECOND * u32::try_from(second + 1).unwrap_or(u32::MAX) {
             second += 1;
             observers.second();
-            show(args, &mut block, second, &observers)?;
+            show(args, &block, second, &observers)?;
         }
         std::thread::sleep((STEP * step).saturating_sub(start.elapsed()));
     }
     drop(http);
-    let ok = finish(args, &mut block, &observers)?;
+    let ok = finish(args, &block, &observers)?;
     Ok(match (whole, ok) {
         (false, _) => ExitCode::from(INTERRUPTED),
         (true, true) => ExitCode::SUCCESS,
@@ -103,19 +103,14 @@ fn serve(args: &DemoArgs, source: &Arc<WorldSource>) -> anyhow::Result<Option<Ht
     Ok(Some(http))
 }
 
-fn show(
-    args: &DemoArgs,
-    block: &mut Block,
-    second: u64,
-    observers: &Observers,
-) -> anyhow::Result<()> {
+fn show(args: &DemoArgs, block: &Block, second: u64, observers: &Observers) -> anyhow::Result<()> {
     if args.json {
         return show::json(&Line { t_s: second, observers: observers.readings() });
     }
     block.update(&table(Some(second), &observers.readings()))
 }
 
-fn finish(args: &DemoArgs, block: &mut Block, observers: &Observers) -> anyhow::Result<bool> {
+fn finish(args: &DemoArgs, block: &Block, observers: &Observers) -> anyhow::Result<bool> {
     let (promised_read, promised_late) = observers.promised();
     let ok = observers.granted() && promised_read > 0 && promised_late == 0;
     let verdict = Verdict { ok, promised_late, promised_read, observers: observers.readings() };

@@ -101,7 +101,7 @@ impl Reporter {
                 let found = nodes.into_iter().find(|(id, _)| *id == subscription.node);
                 found.map_or_else(|| subscription.to_string(), |(_, name)| name)
             };
-            self.block.note(&promises.take(event, name));
+            show::note(&promises.take(event, name));
         }
     }
 
@@ -144,10 +144,13 @@ impl Reporter {
     ) -> anyhow::Result<()> {
         let before = std::mem::replace(&mut self.reported.1, counts);
         if counts.skipped > before.skipped {
-            self.block.note(&format!(
+            show::note(&format!(
                 "{} late and skipped: this host is too slow for the requested rate; lower the rate or \
                  the size",
-                show::count(usize::try_from(counts.skipped - before.skipped).unwrap_or(usize::MAX), "sample")
+                show::count(
+                    usize::try_from(counts.skipped - before.skipped).unwrap_or(usize::MAX),
+                    "sample"
+                )
             ));
         }
         let Counts { published, taken, dropped, reasons, skipped, quality } = counts;

@@ -16,14 +16,39 @@ const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// Waits until all reachable nodes are known: until no new one is found for a while, or `timeout`
 /// has passed. Notes on standard error that it waits if that takes long.
 pub(crate) fn settle(node: &Node, timeout: Duration, stop: &Stop) {
+    let begun = Instant::now();
     settle_and(node, timeout, stop, || {
-        note_wait("no other node answers yet", timeout);
+        note_wait("no other node answers yet", begun + timeout);
     });
 }
 
-/// Notes on standard error why a command waits, for at most `timeout`.
-pub(crate) fn note_wait(why: &str, timeout: Duration) {
-    show::note(&format!("{why}; waiting up to {timeout:?} (Ctrl-C ends)"));
+/// Notes on standard error why a command waits, and for how long at most.
+fn note_wait(why: &str, until: Instant) {
+    let left = until.saturating_duration_since(Instant::now()).as_secs_f64();
+    show::note(&format!("{why}; waiting up to {left:.1} s more (Ctrl-C ends)"));
+}
+
+/// Calls `look` until it returns a value, `until` has passed or the user stops. Returns `None` without a value. Notes on
+/// standard error `why` it waits if that takes long.
+pub(crate) fn wait_for<T>(
+    until: Instant,
+    stop: &Stop,
+    why: &str,
+    mut look: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<Option<T>> {
+    let note_at = Instant::now() + SILENCE_MAX;
+    let mut is_noted = note_at >= until;
+    loop {
+        let found = look()?;
+        let now = Instant::now();
+        if found.is_some() || now >= until || stop.requested() {
+            return Ok(found);
+        }
+        if now >= note_at && !std::mem::replace(&mut is_noted, true) {
+            note_wait(why, until);
+        }
+        std::thread::sleep(STEP);
+    }
 }
 
 /// Waits like [`settle`], and calls `note` once if no node is known after a second.

@@ -6,7 +6,7 @@ use crate::config::NodeArgs;
 use crate::exit::{self, REFUSED};
 use crate::notices;
 use crate::show;
-use crate::status::{ReservedHop, note_wait, settle};
+use crate::status::{ReservedHop, settle, wait_for};
 use crate::stop::Stop;
 use paceline::contract::{
     BestEffort, Grant, GrantedHop, Offer, OppositeStream, Proxy, Quote, Refusal,
@@ -16,8 +16,6 @@ use serde::Serialize;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-
-const STEP: Duration = Duration::from_millis(100);
 
 /// Default of the longest wait for a publisher.
 const WAIT: Duration = Duration::from_millis(2_500);
@@ -163,23 +161,18 @@ impl Query<'_> {
         settle(&node, self.timeout, &stop);
         self.wish.check(&node, self.pattern)?;
         let until = Instant::now() + self.timeout;
-        let mut answers = self.ask(&node)?;
-        if answers.quotes.is_empty() && Instant::now() < until {
-            note_wait(&format!("no publisher on {} yet", self.pattern), self.timeout);
-        }
-        while answers.quotes.is_empty() && Instant::now() < until && !stop.requested() {
-            std::thread::sleep(STEP);
-            answers = self.ask(&node)?;
-        }
+        let why = format!("no publisher on {} yet", self.pattern);
+        let answers = wait_for(until, &stop, &why, || {
+            Ok(Some(self.ask(&node)?).filter(|answers| !answers.quotes.is_empty()))
+        })?;
         node.close();
-        let Answers { quotes, taken } = answers;
-        if quotes.is_empty() {
+        let Answers { quotes, taken } = answers.ok_or_else(|| {
             let waited = self.timeout.as_millis();
-            return Err(exit::refused(format!(
+            exit::refused(format!(
                 "no publisher of {} within {waited} ms; ls lists the tags",
                 self.pattern
-            )));
-        }
+            ))
+        })?;
         let promises = self.wish.promises();
         for offer in taken.iter().filter(|_| !self.json) {
             show::line(&format!("taking the offer: {offer}"))?;

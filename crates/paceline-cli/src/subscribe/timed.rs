@@ -80,14 +80,14 @@ impl From<SyncReport> for SyncLine {
 impl Session<'_> {
     pub(super) fn report_silence(&mut self, silence: &Silence) {
         let Silence { tag, publisher, seq } = silence;
-        self.block.note(&format!(
+        show::note(&format!(
             "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
         ));
     }
 
     pub(super) fn report_resumption(&mut self, resumption: &Resumption) {
         let Resumption { tag, publisher, seq, silent } = resumption;
-        self.block.note(&format!(
+        show::note(&format!(
             "resumed: command {seq} of publisher {publisher} on {tag} ends a silence of {silent:.1?}"
         ));
     }

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use tokio::net::TcpSocket;
 
 #[test]
 fn two_hosts_meet_over_a_thin_link() {
@@ -87,13 +88,23 @@ fn a_contract_above_the_capacity_is_refused() {
 #[test]
 fn an_endpoint_that_stays_unreachable_is_reported_with_cause_and_fix() {
     let host = Host::new();
-    let tcp = format!("tcp/127.0.0.1:{}", free_port());
+    // A bound socket that does not listen: no other program listens at the port.
+    let closed = TcpSocket::new_v4().unwrap();
+    closed.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let tcp = format!("tcp/{}", closed.local_addr().unwrap());
     let unix = format!("unix/{}", host.path("none.sock").display());
-    let links = [&tcp, &unix].map(|endpoint| format!("connect={endpoint}"));
-    let sub = host.run(&["sub", "a", "--link", &links[0], "--link", &links[1], "--timeout", "6s"]);
+    // Another program, which closes each connection.
+    let other = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mute = format!("tcp/{}", other.local_addr().unwrap());
+    std::thread::spawn(move || other.incoming().for_each(drop));
+    let links = [&tcp, &unix, &mute].map(|endpoint| format!("connect={endpoint}"));
+    let links = links.iter().flat_map(|link| ["--link", link.as_str()]);
+    let args: Vec<_> = ["sub", "a", "--timeout", "6s"].into_iter().chain(links).collect();
+    let sub = host.run(&args);
     for (endpoint, cause) in [
         (tcp, "connection refused: no program listens there; start the other node"),
         (unix, "no process listens there; start the other node, or correct the path"),
+        (mute, "without an introduction; check that a Paceline node listens there"),
     ] {
         let lines: Vec<_> = sub.stderr.lines().filter(|line| line.contains(&endpoint)).collect();
         let [line] = lines.as_slice() else { panic!("one line for {endpoint}: {}", sub.stderr) };

@@ -9,6 +9,7 @@ use super::plainly::ask;
 use super::pool::Work;
 use super::waiting::{Missing, Waiting, Why};
 use super::{Common, MARK};
+use crate::answer::RULE_ENDS;
 use crate::lock;
 use paceline::Sample;
 use paceline::status::{DropReason, NodeId};
@@ -172,8 +173,8 @@ impl Asking {
                 (DropReason::DeadlineMissed, 1, what)
             }
             Why::Left => (DropReason::LinkDown, 1, format!("node {name} left before it answered")),
-            Why::Removed => {
-                let what = format!("the rule was removed here before node {name} answered");
+            Why::Ended => {
+                let what = format!("the rule ended here before node {name} answered: {RULE_ENDS}");
                 (DropReason::NotExported, 1, what)
             }
             Why::Lost(count) => {

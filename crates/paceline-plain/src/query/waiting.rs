@@ -18,8 +18,8 @@ pub(super) enum Why {
     TimedOut,
     /// The node has left.
     Left,
-    /// The rule was removed here.
-    Removed,
+    /// The rule has ended here: it was removed or changed, or the node stops.
+    Ended,
     /// This number of answers did not arrive.
     Lost(u64),
 }
@@ -123,7 +123,7 @@ impl<Q: Clone> Waiting<Q> {
 
     /// Removes all entries, because the rule has ended.
     pub(super) fn remove_all(&mut self) -> Vec<Missing<Q>> {
-        self.part(|_, _| Some(Why::Removed))
+        self.part(|_, _| Some(Why::Ended))
     }
 
     /// Removes the entries that have expired at `now`.
@@ -245,7 +245,7 @@ mod tests {
         let (_, mut waiting) = two();
         let removed = waiting.remove_all();
         assert_eq!(removed.len(), 3, "one per query and node");
-        assert!(removed.iter().all(|missing| missing.why == Why::Removed));
+        assert!(removed.iter().all(|missing| missing.why == Why::Ended));
         assert!(!waiting.any(|_| true));
     }
 

@@ -9,7 +9,7 @@ use crate::shell::egress;
 use crate::shell::engine::EngineLink;
 use crate::shell::port::Announcements;
 use crate::shell::rx::{LinkRx, RxSources};
-use crate::shell::transport::{self, Transport};
+use crate::shell::transport::{self, Transport, Unopened};
 use crate::shell::vitals::Vitals;
 use crate::shell::wake::Waker;
 use crossbeam_queue::ArrayQueue;
@@ -41,10 +41,11 @@ pub(super) fn open_link(
         commands.clone(),
         vitals.clone(),
     ));
-    let cannot = |error: transport::Error| {
-        let endpoints: Vec<_> = config.listen.iter().chain(&config.connect).cloned().collect();
-        let (link, endpoints) = (config.name.clone(), endpoints.join(", "));
-        OpenError::Transport { link, endpoints, what: with_fix(&error) }
+    let cannot = |Unopened { endpoint, error }| {
+        let what = with_fix(endpoint.as_deref().unwrap_or_default(), &error);
+        let all = || config.listen.iter().chain(&config.connect).cloned().collect::<Vec<_>>();
+        let endpoints = endpoint.unwrap_or_else(|| all().join(", "));
+        OpenError::Transport { link: config.name.clone(), endpoints, what }
     };
     let transport = Transport::open(me, &config, rx.clone()).map_err(cannot)?;
     let classes = classes(&config).map_err(|error| wrong_class(&config, &error))?;
@@ -61,34 +62,48 @@ pub(super) fn open_link(
     Ok((EngineLink { config, handle, rx, slots }, thread))
 }
 
-/// Returns the text of an error of opening an endpoint, with a fix for the usual ones.
-fn with_fix(error: &transport::Error) -> String {
-    let fixes = [
-        (ErrorKind::AddrInUse, "choose another port, or end the program that uses this one"),
-        (ErrorKind::AddrNotAvailable, "listen on an address of this host"),
-        (
-            ErrorKind::PermissionDenied,
-            "choose a port from 1024 on, or a folder in which this user may write",
-        ),
-        (ErrorKind::NotFound, "create the folder first"),
-    ];
+/// Returns the text of an error of opening `endpoint`, with a fix for the usual ones.
+fn with_fix(endpoint: &str, error: &transport::Error) -> String {
     let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    let fix = fixes.into_iter().find(|(one, _)| Some(*one) == kind);
+    let fixes = if endpoint.starts_with("unix/") { &SOCKET_FIXES[..] } else { &PORT_FIXES[..] };
+    let fix = fixes.iter().find(|(one, _)| Some(*one) == kind);
     fix.map_or_else(|| error.to_string(), |(_, fix)| format!("{error}; {fix}"))
 }
+
+/// The fixes for the usual errors of a port.
+const PORT_FIXES: [(ErrorKind, &str); 3] = [
+    (ErrorKind::AddrInUse, "choose another port, or end the program that uses this one"),
+    (ErrorKind::AddrNotAvailable, "listen on an address of this host"),
+    (ErrorKind::PermissionDenied, "choose a port from 1024 on"),
+];
+/// The fixes for the usual errors of a unix socket.
+const SOCKET_FIXES: [(ErrorKind, &str); 3] = [
+    (ErrorKind::AddrInUse, "choose another path, or end the program that listens there"),
+    (ErrorKind::PermissionDenied, "choose a folder in which this user may write"),
+    (ErrorKind::NotFound, "create the folder first"),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn usual_errors_have_a_fix() {
-        let text = |kind: ErrorKind| with_fix(&std::io::Error::from(kind).into());
+    fn usual_errors_have_a_fix_for_their_endpoint() {
+        let text =
+            |endpoint, kind: ErrorKind| with_fix(endpoint, &std::io::Error::from(kind).into());
         assert_eq!(
-            text(ErrorKind::AddrInUse),
+            text("tcp/127.0.0.1:7600", ErrorKind::AddrInUse),
             "address in use; choose another port, or end the program that uses this one"
         );
-        assert!(text(ErrorKind::NotFound).ends_with("; create the folder first"));
-        assert_eq!(with_fix(&"no certificate".into()), "no certificate");
+        assert_eq!(
+            text("unix//run/a", ErrorKind::AddrInUse),
+            "address in use; choose another path, or end the program that listens there"
+        );
+        assert!(text("unix//run/a", ErrorKind::NotFound).ends_with("; create the folder first"));
+        assert!(
+            text("quic/[::]:80", ErrorKind::PermissionDenied)
+                .ends_with("; choose a port from 1024 on")
+        );
+        assert_eq!(with_fix("", &"no certificate".into()), "no certificate");
     }
 }

@@ -415,19 +415,19 @@ impl Engine {
                     self.heard.insert(subscription, publishers);
                 }
                 ControlOutput::Refused { subscription, publisher, refusal } => {
-                    let told = SubscriberEvent::Refused(publisher, refusal.clone());
+                    let event = SubscriberEvent::Refused(publisher, refusal.clone());
                     let key = (subscription, publisher);
-                    self.notify_ends(key, told, PublisherEvent::Refused(refusal));
+                    self.notify_ends(key, event, PublisherEvent::Refused(refusal));
                 }
                 ControlOutput::Granted { grant } => {
-                    let told = SubscriberEvent::Granted(grant.clone());
+                    let event = SubscriberEvent::Granted(grant.clone());
                     let key = (grant.subscription, grant.publisher);
-                    self.notify_ends(key, told, PublisherEvent::Granted(grant));
+                    self.notify_ends(key, event, PublisherEvent::Granted(grant));
                 }
                 ControlOutput::Withdrawn { subscription, publisher } => {
-                    let told = SubscriberEvent::Withdrawn(publisher);
+                    let event = SubscriberEvent::Withdrawn(publisher);
                     let key = (subscription, publisher);
-                    self.notify_ends(key, told, PublisherEvent::Withdrawn(subscription));
+                    self.notify_ends(key, event, PublisherEvent::Withdrawn(subscription));
                 }
                 ControlOutput::NoSpare { refusal } => {
                     self.notify(refusal.subscription, SubscriberEvent::NoSpare(refusal));
@@ -436,8 +436,8 @@ impl Engine {
                     self.notify(subscription, SubscriberEvent::BestEffort(publisher, why));
                 }
                 ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
-                    let told = SubscriberEvent::Excess { publisher, node, node_name, excess };
-                    self.notify(subscription, told);
+                    let event = SubscriberEvent::Excess { publisher, node, node_name, excess };
+                    self.notify(subscription, event);
                 }
                 output @ ControlOutput::Surveyed { .. } => self.reply_quote(output),
                 ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),

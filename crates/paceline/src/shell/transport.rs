@@ -76,6 +76,24 @@ pub(crate) trait Inbound: Send + Sync + 'static {
 /// An error of opening a transport.
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
+/// An error of opening a transport, and the endpoint that cannot be opened; `None` if it concerns all of them.
+pub(crate) struct Unopened {
+    pub(crate) endpoint: Option<String>,
+    pub(crate) error: Error,
+}
+
+impl Unopened {
+    fn at(endpoint: &str) -> impl FnOnce(Error) -> Self {
+        |error| Self { endpoint: Some(endpoint.to_owned()), error }
+    }
+}
+
+impl From<Error> for Unopened {
+    fn from(error: Error) -> Self {
+        Self { endpoint: None, error }
+    }
+}
+
 /// The open endpoints of one link.
 pub(crate) struct Transport {
     shared: Arc<Shared>,
@@ -89,7 +107,7 @@ impl Transport {
         introduction: Introduction,
         link: &LinkConfig,
         inbound: Arc<dyn Inbound>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, Unopened> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             // A subscriber's callback may occupy one of them.
             .worker_threads(2)
@@ -99,7 +117,8 @@ impl Transport {
                 move || inbound.enter()
             })
             .enable_all()
-            .build()?;
+            .build()
+            .map_err(Error::from)?;
         let shared = Arc::new(Shared::new(link, introduction, inbound));
         let entered = runtime.enter();
         let mut endpoints = Vec::new();
@@ -107,17 +126,22 @@ impl Transport {
         let quic = |endpoint: &str| quic.as_ref().filter(|_| endpoint.starts_with("quic/"));
         for endpoint in &link.listen {
             match (quic(endpoint), unix::path(endpoint)) {
-                (Some(quic), _) => endpoints.push(quic.listen(endpoint)?),
-                (None, Some(path)) => unix::listen(&shared, path)?,
-                (None, None) => stream::listen(&shared, endpoint)?,
+                (Some(quic), _) => quic.listen(endpoint).map(|opened| endpoints.push(opened)),
+                (None, Some(path)) => unix::listen(&shared, path),
+                (None, None) => stream::listen(&shared, endpoint),
             }
+            .map_err(Unopened::at(endpoint))?;
         }
         for endpoint in &link.connect {
             match (quic(endpoint), unix::path(endpoint)) {
-                (Some(quic), _) => endpoints.push(quic.connect(endpoint)?),
-                (None, Some(path)) => unix::connect(&shared, path),
-                (None, None) => stream::connect(&shared, endpoint, link.proxy.clone())?,
+                (Some(quic), _) => quic.connect(endpoint).map(|opened| endpoints.push(opened)),
+                (None, Some(path)) => {
+                    unix::connect(&shared, path);
+                    Ok(())
+                }
+                (None, None) => stream::connect(&shared, endpoint, link.proxy.clone()),
             }
+            .map_err(Unopened::at(endpoint))?;
         }
         if let Some(identity) = shared.identity.clone() {
             tokio::spawn(shared.clone().renew(identity));

@@ -3,7 +3,7 @@
 
 use super::super::handle::LinkCommand;
 use super::super::host::Upkeep;
-use super::super::transport::{Inbound, Transport};
+use super::super::transport::{Inbound, Transport, Unopened};
 use super::Engine;
 use crate::config::LinkConfig;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Engine {
                 true
             }
             // The previous host's files may still exist. The next tick tries again.
-            Err(error) => {
+            Err(Unopened { error, .. }) => {
                 crate::warn_limited!("cannot open the host's socket yet: {error}");
                 false
             }

@@ -24,6 +24,8 @@ const RATE_WINDOW: Duration = Duration::from_secs(1);
 /// A status request that waits for the answers of nodes.
 pub(crate) struct PendingStatus {
     requests: BTreeMap<u64, NodeId>,
+    /// The nodes that were unreachable at the last tick.
+    unreachable: BTreeSet<NodeId>,
     found: Vec<NodeStatus>,
     until: Instant,
     reply: Sender<Vec<NodeStatus>>,
@@ -204,6 +206,7 @@ impl Engine {
         let requests = nodes.into_iter().map(ask);
         let pending = PendingStatus {
             requests: requests.collect(),
+            unreachable: BTreeSet::new(),
             found: Vec::new(),
             until: now + timeout.into(),
             reply,
@@ -228,14 +231,22 @@ impl Engine {
         self.finish_statuses(Instant::ZERO);
     }
 
-    /// Stops waiting for nodes that have become unreachable, such as a process that has just ended.
+    /// Stops waiting for nodes that are unreachable for two ticks, such as a process that has ended. A node that
+    /// connects again, or over another path, still answers.
     pub(super) fn forget_unreachable(&mut self) {
         if self.pending.is_empty() {
             return;
         }
         let reachable: BTreeSet<_> = self.control.nodes().map(|node| node.id).collect();
         for pending in &mut self.pending {
-            pending.requests.retain(|_, node| reachable.contains(node));
+            let before = std::mem::take(&mut pending.unreachable);
+            pending.requests.retain(|_, node| {
+                if reachable.contains(node) {
+                    return true;
+                }
+                pending.unreachable.insert(*node);
+                !before.contains(node)
+            });
         }
     }
 

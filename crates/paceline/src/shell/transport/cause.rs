@@ -7,7 +7,11 @@ use std::io;
 
 /// The cause of a connection whose other end has closed it without a word, such as a port scanner, or the slower of
 /// two attempts.
-pub(super) const SILENT: &str = "it closed the connection without an introduction";
+pub(super) const SILENT: &str =
+    "it closed the connection without an introduction; check that a Paceline node listens there";
+/// The cause of a connection to an endpoint that sends nothing.
+pub(super) const NO_INTRODUCTION: &str =
+    "it sent no introduction; check that a Paceline node listens there";
 
 const NO_ROUTE: &str = "no route to it; check the address, and the network interfaces of this host";
 /// The cause of an attempt that has run into its timeout.
@@ -56,6 +60,8 @@ fn of_kind(kind: io::ErrorKind) -> Option<&'static str> {
     use io::ErrorKind as Kind;
     let causes = [
         (Kind::UnexpectedEof, SILENT),
+        (Kind::ConnectionReset, SILENT),
+        (Kind::BrokenPipe, SILENT),
         (
             Kind::ConnectionRefused,
             "connection refused: no program listens there; start the other node, or correct the address",

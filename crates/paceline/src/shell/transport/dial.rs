@@ -21,12 +21,15 @@ const LOOK_UP_MAX: Duration = Duration::from_secs(2);
 /// The interval between attempts that run at the same time. Users notice a delay of 250 ms.
 const KNOCK_EVERY: Duration = Duration::from_millis(200);
 
-/// The time without a connection after which a warning reports it, and the interval of further warnings.
+/// The time without a connection after which a warning reports it.
 ///
-/// Nodes start in any order, so an endpoint may begin to listen a moment later. An attempt without an answer has
-/// ended by then ([`OPEN_MAX`]), so that the warning has a cause.
+/// Nodes start in any order, so an endpoint may begin to listen a moment later. An attempt to reach an address has
+/// ended by then ([`OPEN_MAX`]), so that the warning has a cause. One that goes on, with a handshake of TLS or a
+/// proxy, may take longer.
 const REPORT_AFTER: Duration = Duration::from_secs(3);
-const REPORT_EVERY: Duration = Duration::from_secs(10);
+/// The intervals of further warnings: the first one, which doubles, and the longest.
+const REPORT_AGAIN: Duration = Duration::from_secs(10);
+const REPORT_AGAIN_MAX: Duration = Duration::from_secs(600);
 
 /// The way to one endpoint.
 pub(super) trait Connect: Send + 'static {
@@ -52,14 +55,28 @@ pub(super) async fn dial<W: Connect>(shared: Arc<Shared>, to: String, mut way: W
         }
     };
     loop {
-        if let Some(opened) = outage.attempt(way.connect(), report).await {
-            if outage.is_reported() {
-                tracing::info!("link '{}': connected to {to}", shared.link);
+        let opened = outage.attempt(way.connect(), report).await;
+        let ended = match opened {
+            Ok(opened) => {
+                let opened_at = Instant::now();
+                let connected = || {
+                    if outage.take_reported() {
+                        tracing::info!("link '{}': connected to {to}", shared.link);
+                    }
+                };
+                let ended = shared.serve(opened, None, connected).await;
+                // A connection that lasted has ended the outage, also if the other end closed it with a reason.
+                if ended.is_ok() || opened_at.elapsed() >= REPORT_AFTER {
+                    delay = RETRY_FIRST;
+                    outage = Outage::new(Instant::now(), W::PENDING);
+                }
+                ended
             }
-            if shared.serve(opened, None).await {
-                delay = RETRY_FIRST;
-            }
-            outage = Outage::new(Instant::now(), W::PENDING);
+            Err(why) => Err(why),
+        };
+        if let Err(why) = ended {
+            tracing::debug!("link '{}': an attempt to connect to {to} failed: {why}", shared.link);
+            outage.fail(why, report);
         }
         sleep(delay).await;
         delay = (delay * 2).min(RETRY_MAX);
@@ -69,38 +86,40 @@ pub(super) async fn dial<W: Connect>(shared: Arc<Shared>, to: String, mut way: W
 /// The time since the last connection to an endpoint.
 struct Outage {
     since: Instant,
-    /// The time of the next report.
+    /// The time of the next report, and the interval until the one after it.
     report_at: Instant,
+    report_again: Duration,
+    /// A report was made, and no connection since.
+    is_reported: bool,
     why: String,
 }
 
 impl Outage {
     fn new(since: Instant, why: &str) -> Self {
-        Self { since, report_at: since + REPORT_AFTER, why: why.to_owned() }
+        Self {
+            since,
+            report_at: since + REPORT_AFTER,
+            report_again: REPORT_AGAIN,
+            is_reported: false,
+            why: why.to_owned(),
+        }
     }
 
-    fn is_reported(&self) -> bool {
-        self.report_at > self.since + REPORT_AFTER
+    /// Returns true once after a report, so that the connection that follows it is logged.
+    fn take_reported(&mut self) -> bool {
+        std::mem::take(&mut self.is_reported)
     }
 
-    /// Makes an attempt, and reports the outage when it is time, also while the attempt waits. Returns `None` if the
-    /// attempt fails.
+    /// Makes an attempt, and reports the outage when it is time while the attempt waits.
     async fn attempt<T>(
         &mut self,
         attempt: impl Future<Output = Result<T, String>>,
         report: impl Fn(&str),
-    ) -> Option<T> {
+    ) -> Result<T, String> {
         tokio::pin!(attempt);
         loop {
             tokio::select! {
-                result = &mut attempt => match result {
-                    Ok(opened) => return Some(opened),
-                    Err(why) => {
-                        self.why = why;
-                        self.poll_report(Instant::now()).iter().for_each(|line| report(line));
-                        return None;
-                    }
-                },
+                result = &mut attempt => return result,
                 () = sleep_until(self.report_at) => {
                     self.poll_report(Instant::now()).iter().for_each(|line| report(line));
                 }
@@ -108,12 +127,20 @@ impl Outage {
         }
     }
 
+    /// Handles a failed attempt, and reports the outage if it is time.
+    fn fail(&mut self, why: String, report: impl Fn(&str)) {
+        self.why = why;
+        self.poll_report(Instant::now()).iter().for_each(|line| report(line));
+    }
+
     /// Returns the text of a report if it is time for one.
     fn poll_report(&mut self, now: Instant) -> Option<String> {
         if now < self.report_at {
             return None;
         }
-        self.report_at = now + REPORT_EVERY;
+        self.report_at = now + self.report_again;
+        self.report_again = (self.report_again * 2).min(REPORT_AGAIN_MAX);
+        self.is_reported = true;
         Some(format!("for {} s: {}", now.duration_since(self.since).as_secs(), self.why))
     }
 }
@@ -148,38 +175,73 @@ impl Place {
     }
 }
 
-/// Attempts in progress, or an error each.
-pub(super) type Attempts<T> = JoinSet<Result<T, String>>;
+/// Attempts in progress, one per address in each round.
+pub(super) struct Attempts<T> {
+    tasks: JoinSet<(bool, Result<T, String>)>,
+    is_first_round: bool,
+    /// The attempts of the first round that are in progress. Those of later rounds may have begun just now.
+    unanswered: usize,
+}
 
-/// Starts attempts every 200 ms, and returns the first success. Fails if all attempts have failed, or after
-/// [`OPEN_MAX`]; then with the last error.
+impl<T: Send + 'static> Attempts<T> {
+    fn new() -> Self {
+        Self { tasks: JoinSet::new(), is_first_round: true, unanswered: 0 }
+    }
+
+    /// Starts an attempt.
+    pub(super) fn spawn(
+        &mut self,
+        attempt: impl Future<Output = Result<T, String>> + Send + 'static,
+    ) {
+        let is_first = self.is_first_round;
+        self.unanswered += usize::from(is_first);
+        self.tasks.spawn(async move { (is_first, attempt.await) });
+    }
+
+    /// Returns the next result; `None` without attempts.
+    async fn next(&mut self) -> Option<Result<T, String>> {
+        let ended = self.tasks.join_next().await?;
+        let (is_first, result) = ended.unwrap_or_else(|error| (false, Err(error.to_string())));
+        self.unanswered -= usize::from(is_first);
+        Some(result)
+    }
+}
+
+/// Starts a round of attempts every 200 ms, and returns the first success. Fails with the last error if all attempts
+/// have failed, or after [`OPEN_MAX`]; then the cause is an attempt without an answer, if there is one.
 ///
 /// If the first packet of an attempt is lost, it is sent again only after a second; on a path with a long delay an
 /// attempt needs seconds. So a lost path that returns is found by the next attempt.
 pub(super) async fn first<T: Send + 'static>(
     mut start: impl FnMut(&mut Attempts<T>),
 ) -> Result<T, String> {
-    let mut attempts = JoinSet::new();
+    let mut attempts = Attempts::new();
     let mut knock = interval(KNOCK_EVERY);
     let mut why = cause::NO_ANSWER.to_owned();
     let all = async {
         loop {
             tokio::select! {
-                _ = knock.tick() => start(&mut attempts),
-                Some(attempt) = attempts.join_next(), if !attempts.is_empty() => {
-                    match attempt.unwrap_or_else(|error| Err(error.to_string())) {
+                _ = knock.tick() => {
+                    start(&mut attempts);
+                    attempts.is_first_round = false;
+                }
+                Some(result) = attempts.next() => {
+                    match result {
                         Ok(success) => return Some(success),
                         Err(error) => why = error,
                     }
-                    if attempts.is_empty() {
+                    if attempts.tasks.is_empty() {
                         return None;
                     }
                 }
             }
         }
     };
-    let success = timeout(OPEN_MAX, all).await.unwrap_or_default();
-    success.ok_or(why)
+    match timeout(OPEN_MAX, all).await {
+        Ok(Some(success)) => Ok(success),
+        Err(_) if attempts.unanswered > 0 => Err(cause::NO_ANSWER.to_owned()),
+        Ok(None) | Err(_) => Err(why),
+    }
 }
 
 #[cfg(test)]
@@ -194,15 +256,15 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_reported_after_three_seconds_and_then_every_ten() {
+    fn an_outage_is_reported_after_three_seconds_and_then_ever_more_rarely() {
         let begun = Instant::now();
         let mut outage = Outage::new(begun, cause::NO_ANSWER);
-        let mut reports = |ms| outage.poll_report(begun + Duration::from_millis(ms));
-        assert!((0..3_000).all(|ms| reports(ms).is_none()));
-        assert_eq!(reports(3_400), Some(format!("for 3 s: {}", cause::NO_ANSWER)));
-        assert!((3_401..13_400).all(|ms| reports(ms).is_none()));
-        assert!(reports(13_400).is_some_and(|line| line.starts_with("for 13 s: ")));
-        assert!(outage.is_reported() && !Outage::new(begun, "").is_reported());
+        let mut reports = |s| outage.poll_report(begun + Duration::from_secs(s));
+        let reported: Vec<_> = (0..3_000).filter_map(|s| Some((s, reports(s)?))).collect();
+        let times: Vec<_> = reported.iter().map(|(s, _)| *s).collect();
+        assert_eq!(times, [3, 13, 33, 73, 153, 313, 633, 1_233, 1_833, 2_433]);
+        assert_eq!(reported[1].1, format!("for 13 s: {}", cause::NO_ANSWER));
+        assert!(outage.take_reported() && !outage.take_reported());
     }
 
     #[test]
@@ -215,9 +277,20 @@ mod tests {
             sleep(Duration::from_millis(10)).await;
             Err::<(), _>("second".to_owned())
         };
-        let got = run(outage.attempt(slow, report));
-        assert_eq!((got, outage.why.as_str()), (None, "second"));
-        assert_eq!(lines.into_inner(), ["for 3 s: first"]);
+        let failed = run(outage.attempt(slow, report));
+        assert_eq!(
+            (failed, lines.into_inner()),
+            (Err("second".to_owned()), vec!["for 3 s: first".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_failed_attempt_is_the_cause_of_the_next_report() {
+        let begun = Instant::now();
+        let mut outage = Outage::new(begun, "first");
+        outage.fail("second".to_owned(), |line| panic!("{line}"));
+        let report = outage.poll_report(begun + REPORT_AFTER);
+        assert_eq!(report, Some("for 3 s: second".to_owned()));
     }
 
     #[test]
@@ -235,6 +308,26 @@ mod tests {
     fn failures_are_reported_at_once() {
         let failed = run(first::<()>(|attempts| {
             attempts.spawn(async { Err("refused".to_owned()) });
+        }));
+        assert_eq!(failed, Err("refused".to_owned()));
+    }
+
+    #[test]
+    fn an_address_without_an_answer_is_the_cause_after_the_others_have_failed() {
+        let failed = run(first::<()>(|attempts| {
+            attempts.spawn(async { Err("no route".to_owned()) });
+            attempts.spawn(pending());
+        }));
+        assert_eq!(failed, Err(cause::NO_ANSWER.to_owned()));
+    }
+
+    #[test]
+    fn a_slow_failure_is_the_cause_although_later_attempts_wait() {
+        let failed = run(first::<()>(|attempts| {
+            attempts.spawn(async {
+                sleep(2 * KNOCK_EVERY).await;
+                Err("refused".to_owned())
+            });
         }));
         assert_eq!(failed, Err("refused".to_owned()));
     }

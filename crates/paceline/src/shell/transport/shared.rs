@@ -9,8 +9,7 @@ use super::outbox::Sink;
 use super::peer::Peer;
 use super::peers::Peers;
 use super::proof::Proof;
-use super::{IDLE_MAX, KEEP_ALIVE, PART_MAX};
-use super::{Inbound, OPEN_MAX};
+use super::{IDLE_MAX, Inbound, KEEP_ALIVE, OPEN_MAX, PART_MAX, cause};
 use crate::access::{Audit, Entry};
 use crate::identity::{Identity, Introduction};
 use bytes::Bytes;
@@ -80,9 +79,10 @@ impl Shared {
         Entry::new(event).text("link", &self.link).text("from", from).text("why", why)
     }
 
-    /// Reports an incoming connection without a peer, unless the other end has closed it without a word.
+    /// Reports a connection without a peer, unless the other end has sent nothing: a port scanner, for example, or an
+    /// endpoint whose outage is reported if it lasts.
     pub(super) fn turned_away(&self, from: &str, why: &str) {
-        if why != super::cause::SILENT {
+        if ![cause::SILENT, cause::NO_INTRODUCTION].contains(&why) {
             self.refused(from, why);
         }
     }
@@ -93,9 +93,16 @@ impl Shared {
         self.audit.note_stranger(self.entry("refused", from, why));
     }
 
-    /// Exchanges introductions, and receives the frames of the peer until the connection ends. Returns false if
-    /// either end refuses the other.
-    pub(super) async fn serve<R, W>(&self, opened: Opened<R, W>, began: Option<Handshake>) -> bool
+    /// Exchanges introductions, calls `connected`, and receives the frames of the peer until the connection ends.
+    ///
+    /// # Errors
+    /// Returns the reason if either end refuses the other.
+    pub(super) async fn serve<R, W>(
+        &self,
+        opened: Opened<R, W>,
+        began: Option<Handshake>,
+        connected: impl FnOnce() + Send,
+    ) -> Result<(), String>
     where
         R: AsyncRead + Unpin + Send,
         W: Sink,
@@ -104,16 +111,17 @@ impl Shared {
         let leaf = proof.certificates().and_then(<[_]>::first);
         let met = meet(&mut reader, &mut writer, &self.introduction, leaf);
         let met = timeout(OPEN_MAX, met).await;
-        let node = match met.unwrap_or_else(|_| Err("it sent no introduction".to_owned())) {
+        let silent =
+            if began.is_some() { "it sent no introduction" } else { cause::NO_INTRODUCTION };
+        let node = match met.unwrap_or_else(|_| Err(silent.to_owned())) {
             Ok(node) => node,
             Err(why) => {
-                self.part(&from, why, quic.map(|(connection, _)| connection), began.is_some());
-                return false;
+                return Err(self.part(&from, why, quic.map(|(connection, _)| connection)));
             }
         };
         let stranger = began.as_ref().and_then(|_| self.stranger(&from, &proof));
         if began.is_some_and(|began| !began.complete()) {
-            return false;
+            return Err("newer connections ended the handshake".to_owned());
         }
         let datagrams = quic.as_ref().filter(|(_, sends)| *sends).map(|(it, _)| it.clone());
         let peer = Arc::new(Peer::new(from, proof, datagrams));
@@ -127,8 +135,9 @@ impl Shared {
             }
         });
         let admitted = stranger.map_or_else(|| self.peers.admit(node, &peer), Err);
-        let was_link = match admitted {
+        let ended = match admitted {
             Ok(()) => {
+                connected();
                 self.inbound.found(node);
                 if let (Some(multicast), Some(connection)) = (&self.multicast, &quic) {
                     multicast.greet(node, &peer, connection.remote_address());
@@ -136,14 +145,14 @@ impl Shared {
                 let receiving = self.receive(node, &peer, reader, quic.as_ref());
                 tokio::pin!(receiving);
                 tokio::select! {
-                    was_link = &mut receiving => was_link,
+                    ended = &mut receiving => ended,
                     // The other end may have sent frames that are still on the way.
-                    () = peer.ends.notified() => timeout(PART_MAX, receiving).await.unwrap_or(true),
+                    () = peer.ends.notified() => timeout(PART_MAX, receiving).await.unwrap_or(Ok(())),
                 }
             }
             Err(reason) => {
                 peer.close(&reason);
-                false
+                Err(reason)
             }
         };
         peer.outbox.close("");
@@ -155,7 +164,7 @@ impl Shared {
         if let Some(connection) = &quic {
             connection.close(0u8.into(), b"closed");
         }
-        was_link
+        ended
     }
 
     /// Returns the reason to refuse a process of this host: nobody knows its user, or it is another one and there is
@@ -172,32 +181,29 @@ impl Shared {
         ))
     }
 
-    /// Ends a connection whose other end has not introduced itself.
-    fn part(&self, from: &str, why: String, quic: Option<Connection>, is_incoming: bool) {
+    /// Ends a connection whose other end has not introduced itself. Returns the cause.
+    fn part(&self, from: &str, why: String, quic: Option<Connection>) -> String {
         // The other end may have refused this one after the handshake.
         let reason = quic.as_ref().and_then(Connection::close_reason);
-        let why = reason.map_or(why, |error| super::cause::of_quic(&error));
+        let why = reason.map_or(why, |error| cause::of_quic(&error));
         if let Some(connection) = quic {
             connection.close(1u8.into(), why.as_bytes());
         }
-        if is_incoming {
-            self.turned_away(from, &why);
-        } else {
-            self.refused(from, &why);
-        }
+        self.turned_away(from, &why);
+        why
     }
 
-    /// Receives frames until the stream ends; returns false if the other end has closed it with a reason.
+    /// Receives frames until the stream ends; fails if the other end has closed it with a reason.
     async fn receive(
         &self,
         node: NodeId,
         peer: &Arc<Peer>,
         reader: impl AsyncRead + Unpin,
         quic: Option<&Connection>,
-    ) -> bool {
+    ) -> Result<(), String> {
         let mut assembly = Assembly::default();
-        let was_link = tokio::select! {
-            was_link = self.receive_records(node, peer, reader, quic.is_some()) => was_link,
+        let ended = tokio::select! {
+            ended = self.receive_records(node, peer, reader, quic.is_some()) => ended,
             never = self.receive_datagrams(node, quic, &mut assembly) => match never {},
         };
         // Those that have arrived before the end.
@@ -206,7 +212,7 @@ impl Shared {
         {
             self.take(node, &mut assembly, datagram);
         }
-        was_link
+        ended
     }
 
     async fn receive_records(
@@ -215,7 +221,7 @@ impl Shared {
         peer: &Arc<Peer>,
         reader: impl AsyncRead + Unpin,
         is_quic: bool,
-    ) -> bool {
+    ) -> Result<(), String> {
         let mut inbox = Inbox::new(reader);
         loop {
             let filled = if is_quic {
@@ -225,7 +231,7 @@ impl Shared {
                 timeout(IDLE_MAX, inbox.fill()).await.unwrap_or(Ok(false))
             };
             if !filled.unwrap_or_default() {
-                return true;
+                return Ok(());
             }
             while let Some(record) = inbox.next() {
                 match record {
@@ -236,10 +242,11 @@ impl Shared {
                         .multicast
                         .iter()
                         .for_each(|multicast| multicast.handle(node, peer, &message)),
-                    Record::Close(why) if why.is_empty() => return true,
+                    Record::Close(why) if why.is_empty() => return Ok(()),
                     Record::Close(why) => {
-                        self.refused(&peer.from, &format!("it has closed the link: {why}"));
-                        return false;
+                        let why = format!("it has closed the link: {why}");
+                        self.refused(&peer.from, &why);
+                        return Err(why);
                     }
                 }
             }
