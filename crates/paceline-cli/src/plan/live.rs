@@ -6,10 +6,11 @@ use crate::config::NodeArgs;
 use crate::exit;
 use crate::status::{describe_tags, settle};
 use crate::stop::Stop;
-use paceline::contract::GrantedHop;
+use paceline::contract::{Form, GrantedHop, Proxy};
 use paceline::network::{NetworkStream, NetworkView};
-use paceline::status::PublisherId;
-use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus};
+use paceline::status::{
+    HopView, LinkStatus, NodeId, NodeStatus, PublisherId, SubscriptionId,
+};
 use paceline::{Node, Pattern};
 use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, Planned, SampleCpu};
 use paceline_sched::{Capacity, Duration};
@@ -88,6 +89,16 @@ struct Hosts<'a> {
     planned: BTreeSet<PublisherId>,
     /// The index of each node's host in the problem.
     index: BTreeMap<NodeId, usize>,
+}
+
+/// The stream of a spare on a link.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct SpareStream {
+    publisher: PublisherId,
+    /// The next node.
+    next: NodeId,
+    /// The requested form; the subscription if that is unknown.
+    form: Result<Form, SubscriptionId>,
 }
 
 impl Live {
@@ -233,14 +244,30 @@ impl Hosts<'_> {
         link.streams.iter().any(|it| it.contract.is_some() && kept(&it.publisher))
     }
 
-    /// Returns the hops from a node that spares of other tags reserve.
+    /// Returns the hops from a node that spares of other tags reserve, each with its stream.
     fn spares<'s>(
         &self,
         status: &'s NodeStatus,
-    ) -> impl Iterator<Item = (PublisherId, &'s GrantedHop)> {
+    ) -> impl Iterator<Item = (SpareStream, &'s GrantedHop)> {
         let kept = status.reservations.iter().filter(|it| !self.planned.contains(&it.publisher));
-        let hops = kept.flat_map(|grant| grant.spare.iter().map(|hop| (grant.publisher, hop)));
-        hops.filter(|(_, hop)| hop.node == status.id)
+        kept.flat_map(|grant| {
+            let after = grant.spare.iter().skip(1).map(|hop| hop.node);
+            let after = after.chain([grant.subscription.node]);
+            let hops = grant.spare.iter().zip(after);
+            let hops = hops.filter(|(hop, _)| hop.node == status.id);
+            hops.map(|(hop, next)| {
+                let form = self.form_of(grant.subscription).ok_or(grant.subscription);
+                (SpareStream { publisher: grant.publisher, next, form }, hop)
+            })
+        })
+    }
+
+    /// Returns the form of a subscription's samples on a path without a proxy between its ends; `None` if its node did
+    /// not answer.
+    fn form_of(&self, subscription: SubscriptionId) -> Option<Form> {
+        let all = &self.status.get(&subscription.node)?.subscriptions;
+        let row = all.iter().find(|row| row.id == subscription)?;
+        Some(if row.proxy == Proxy::Subscriber { Form::FULL } else { row.form })
     }
 
     /// Returns the processors of a host for streams. If contracts of other tags or their spares pass there, they keep all
@@ -269,12 +296,13 @@ impl Hosts<'_> {
         let contracts: u64 =
             kept.filter_map(|stream| stream.contract).map(|it| it.bits_per_s).sum();
         let spares = self.status.get(&hop.from).into_iter().flat_map(|status| self.spares(status));
-        // Spares of one stream for several subscriptions share what they reserve.
-        let spares: BTreeSet<(PublisherId, u64)> = spares
-            .filter(|(_, spare)| spare.link == hop.link)
-            .map(|(publisher, spare)| (publisher, spare.bytes_per_s * 8))
-            .collect();
-        contracts + spares.into_iter().map(|(_, bits)| bits).sum::<u64>()
+        // Spares of one stream for several subscriptions share what they reserve: as much as the largest of them.
+        let mut shared: BTreeMap<SpareStream, u64> = BTreeMap::new();
+        for (stream, spare) in spares.filter(|(_, spare)| spare.link == hop.link) {
+            let bits = shared.entry(stream).or_default();
+            *bits = (*bits).max(spare.bytes_per_s * 8);
+        }
+        contracts + shared.into_values().sum::<u64>()
     }
 
     /// Returns half of the smallest round trip of a hop's link, or of the opposite one if only that measured it.
@@ -325,9 +353,9 @@ fn bytes(bytes_per_s: u64, period: Duration, every: u32) -> u64 {
 mod tests {
     use super::*;
     use paceline::Tag;
-    use paceline::contract::{Form, Grant};
+    use paceline::contract::Grant;
     use paceline::network::NetworkNode;
-    use paceline::status::{Drops, SubscriptionId};
+    use paceline::status::Drops;
 
     #[test]
     fn neighbours_that_receive_the_groups_of_a_link_are_a_segment() {
