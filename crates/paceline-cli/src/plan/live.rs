@@ -353,9 +353,10 @@ fn bytes(bytes_per_s: u64, period: Duration, every: u32) -> u64 {
 mod tests {
     use super::*;
     use paceline::Tag;
-    use paceline::contract::Grant;
+    use core::num::NonZeroU32;
+    use paceline::contract::{Grant, Rate};
     use paceline::network::NetworkNode;
-    use paceline::status::Drops;
+    use paceline::status::{Drops, SubscriptionStatus};
 
     #[test]
     fn neighbours_that_receive_the_groups_of_a_link_are_a_segment() {
@@ -378,34 +379,68 @@ mod tests {
         assert_eq!(segments, [None, Some(0), Some(0), Some(3)]);
     }
 
-    /// Returns the status of a robot whose publisher `index` has two subscriptions with a spare over its radio.
-    fn with_spares(index: u32, spare: &[GrantedHop]) -> NodeStatus {
-        let (id, name) = (NodeId(1), "robot".to_owned());
-        let grant = |subscription| Grant {
-            subscription: SubscriptionId { node: NodeId(2), index: subscription },
-            publisher: PublisherId { node: id, index },
-            revision: 0,
-            bound: Wait::ZERO.into(),
-            within: None,
-            learned: false,
-            hops: Vec::new(),
-            spare: spare.to_vec(),
-        };
+    /// Returns the status of a node without publishers, subscriptions and links.
+    fn node_status(at: u64) -> NodeStatus {
         NodeStatus {
-            id,
-            name,
+            id: NodeId(at),
+            name: format!("node{at}"),
             at: Wait::ZERO,
             publishers: Vec::new(),
             subscriptions: Vec::new(),
             buffers: Vec::new(),
             links: Vec::new(),
-            reservations: vec![grant(0), grant(1)],
+            reservations: Vec::new(),
             processor: None,
             buffer: None,
             drops: Drops::default(),
             stalled: Vec::new(),
             clock: None,
         }
+    }
+
+    /// Returns the status of node 1, whose publisher 7 has subscriptions with these spares, and that of their node 2. Each
+    /// subscription requests one in `every` samples.
+    fn with_spares(spares: &[(u32, Vec<GrantedHop>)]) -> [NodeStatus; 2] {
+        let numbered = || (0..).zip(spares);
+        let id = |index| SubscriptionId { node: NodeId(2), index };
+        let grant = |(index, (_, spare)): (u32, &(u32, Vec<GrantedHop>))| Grant {
+            subscription: id(index),
+            publisher: PublisherId { node: NodeId(1), index: 7 },
+            revision: 0,
+            bound: Wait::ZERO.into(),
+            within: None,
+            learned: false,
+            hops: Vec::new(),
+            spare: spare.clone(),
+        };
+        let row = |(index, (every, _)): (u32, &(u32, Vec<GrantedHop>))| SubscriptionStatus {
+            id: id(index),
+            pattern: "lidar".to_owned(),
+            form: Form { rate: Rate::Every(NonZeroU32::new(*every).unwrap()), ..Form::FULL },
+            within: None,
+            loss: None,
+            proxy: Proxy::Publisher,
+            scaled_at: Vec::new(),
+            publishers: Vec::new(),
+            refusals: Vec::new(),
+            delivered: 0,
+            bytes: 0,
+            rate_millihertz: 0,
+            late: 0,
+            age_max: Wait::ZERO,
+            age_mean: None,
+            age_sum: Wait::ZERO,
+            drops: Drops::default(),
+            jitter: Wait::ZERO,
+            lost: 0,
+            timed: None,
+        };
+        let reservations = numbered().map(grant).collect();
+        let subscriptions = numbered().map(row).collect();
+        [
+            NodeStatus { reservations, ..node_status(1) },
+            NodeStatus { subscriptions, ..node_status(2) },
+        ]
     }
 
     #[test]
@@ -420,18 +455,20 @@ mod tests {
             HopView { from, to, link, capacity, multicast: false }
         };
         let hops = [(1, 2, "radio"), (1, 3, "lan"), (3, 2, "radio")].map(hop).to_vec();
-        let spare = |(node, link): (u64, &str)| GrantedHop {
-            node: NodeId(node),
-            node_name: String::new(),
-            link: link.to_owned(),
-            capacity,
-            bytes_per_s: 300_000,
-            burst: 1_000,
-            bound: Wait::ZERO.into(),
-            realtime: false,
+        let spare = |bytes_per_s: u64| {
+            let hop = |node: u64| GrantedHop {
+                node: NodeId(node),
+                node_name: String::new(),
+                link: "radio".to_owned(),
+                capacity,
+                bytes_per_s,
+                burst: 1_000,
+                bound: Wait::ZERO.into(),
+                realtime: false,
+            };
+            vec![hop(1), hop(3)]
         };
-        let status = with_spares(7, &[(1, "radio"), (3, "radio")].map(spare));
-        let free = |planned: u32| {
+        let free = |planned: u32, status: &[NodeStatus]| {
             let publisher = PublisherId { node: NodeId(1), index: planned };
             let period = Wait::from_millis(100);
             let stream = NetworkStream {
@@ -450,15 +487,21 @@ mod tests {
             let nodes = [1, 2, 3].map(node).to_vec();
             let network = NetworkView { nodes, hops: hops.clone(), streams: vec![stream] };
             let all = Pattern::new("**").unwrap();
-            let status = [status.clone()];
-            let live = Live::new(&network, &status, NodeId(9), &all, &Choices::default()).unwrap();
+            let live = Live::new(&network, status, NodeId(9), &all, &Choices::default()).unwrap();
             live.problem
                 .links
                 .iter()
                 .map(|it| it.capacity.unwrap().bits_per_s())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(free(8), [7_600_000, 10_000_000, 10_000_000], "a spare of another tag");
-        assert_eq!(free(7), [10_000_000; 3], "the plan replaces the contracts of its own tags");
+        let shared = with_spares(&[(1, spare(300_000)), (1, spare(300_000))]);
+        assert_eq!(free(8, &shared), [7_600_000, 10_000_000, 10_000_000], "a spare of another tag");
+        assert_eq!(free(7, &shared), [10_000_000; 3], "the plan replaces the contracts of its own tags");
+        let rates = with_spares(&[(1, spare(300_000)), (1, spare(500_000))]);
+        assert_eq!(free(8, &rates)[0], 6_000_000, "spares of one form share the larger rate");
+        let forms = with_spares(&[(2, spare(300_000)), (3, spare(300_000))]);
+        assert_eq!(free(8, &forms)[0], 5_200_000, "each form has its own stream");
+        let [publisher, _] = shared;
+        assert_eq!(free(8, &[publisher])[0], 5_200_000, "forms that are unknown count as different");
     }
 }
