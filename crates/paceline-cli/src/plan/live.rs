@@ -8,9 +8,7 @@ use crate::status::{describe_tags, settle};
 use crate::stop::Stop;
 use paceline::contract::{Form, GrantedHop, Proxy};
 use paceline::network::{NetworkStream, NetworkView};
-use paceline::status::{
-    HopView, LinkStatus, NodeId, NodeStatus, PublisherId, SubscriptionId,
-};
+use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus, PublisherId, SubscriptionId};
 use paceline::{Node, Pattern};
 use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, Planned, SampleCpu};
 use paceline_sched::{Capacity, Duration};
@@ -352,8 +350,8 @@ fn bytes(bytes_per_s: u64, period: Duration, every: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use paceline::Tag;
     use core::num::NonZeroU32;
+    use paceline::Tag;
     use paceline::contract::{Grant, Rate};
     use paceline::network::NetworkNode;
     use paceline::status::{Drops, SubscriptionStatus};
@@ -496,12 +494,20 @@ mod tests {
         };
         let shared = with_spares(&[(1, spare(300_000)), (1, spare(300_000))]);
         assert_eq!(free(8, &shared), [7_600_000, 10_000_000, 10_000_000], "a spare of another tag");
-        assert_eq!(free(7, &shared), [10_000_000; 3], "the plan replaces the contracts of its own tags");
+        assert_eq!(
+            free(7, &shared),
+            [10_000_000; 3],
+            "the plan replaces the contracts of its own tags"
+        );
         let rates = with_spares(&[(1, spare(300_000)), (1, spare(500_000))]);
         assert_eq!(free(8, &rates)[0], 6_000_000, "spares of one form share the larger rate");
         let forms = with_spares(&[(2, spare(300_000)), (3, spare(300_000))]);
         assert_eq!(free(8, &forms)[0], 5_200_000, "each form has its own stream");
         let [publisher, _] = shared;
-        assert_eq!(free(8, &[publisher])[0], 5_200_000, "forms that are unknown count as different");
+        assert_eq!(
+            free(8, &[publisher])[0],
+            5_200_000,
+            "forms that are unknown count as different"
+        );
     }
 }

@@ -382,8 +382,7 @@ impl Admission {
             return Some((None, Basis::on(pair, registry, path, None)));
         }
         let of = (pair.key(), request.encrypted);
-        let (PathPair { first, second }, met) =
-            self.paths_known.of(registry, round.tree, of, path);
+        let (PathPair { first, second }, met) = self.paths_known.of(registry, round.tree, of, path);
         let pair = pair.on(registry, &first)?;
         let basis = Basis { met, ..Basis::on(&pair, registry, first, second) };
         Some((Some(pair), basis))

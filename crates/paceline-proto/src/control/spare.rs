@@ -226,9 +226,7 @@ pub(super) fn shared_link<'r>(
     };
     let encrypted = encrypted && leads(&|a, b| is_plain(registry, a, b));
     let is_shared = |link: &(NodeId, &str)| {
-        !leads(&|a, b| {
-            encrypted && is_plain(registry, a, b) || crosses(registry, (a, b), &[*link])
-        })
+        !leads(&|a, b| encrypted && is_plain(registry, a, b) || crosses(registry, (a, b), &[*link]))
     };
     own.flat_map(|hop| link_ends(registry, hop)).find(is_shared)
 }
@@ -390,9 +388,9 @@ mod tests {
             |node: &Control| node.admission.paths_known.hop_changes == node.registry.hop_changes();
         assert!(searched(node));
         node.handle_hop_down(net.now, IDS[1]);
-        let served = core::iter::from_fn(|| node.poll_output()).find_map(|output| match output {
-            ControlOutput::Install { outputs, .. } => Some(outputs),
-            _ => None,
+        let served = core::iter::from_fn(|| node.poll_output()).find_map(|output| {
+            let ControlOutput::Install { outputs, .. } = output else { return None };
+            Some(outputs)
         });
         let served = served.expect("the publisher's stream");
         let [output] = &served[..] else { panic!("{served:?}") };

@@ -44,7 +44,11 @@ impl Prospect {
 
 impl Control {
     /// Finds the paths of a request, and the opposite pair if it is tied to one.
-    pub(super) fn prospect(&mut self, pair: PairKey, request: SubscriptionSpec) -> Option<Prospect> {
+    pub(super) fn prospect(
+        &mut self,
+        pair: PairKey,
+        request: SubscriptionSpec,
+    ) -> Option<Prospect> {
         let publisher = pair.1;
         let spec = self.publisher(publisher)?;
         if let Some(refusal) = self.impossible(pair, spec, &request) {
