@@ -42,7 +42,7 @@ export type Change = {
  */
 set: string, 
 /**
- * Only asks whether the changed request would be granted next to the present one; changes nothing.
+ * Only asks whether the changed request would be granted in place of the present one; changes nothing.
  */
 dry_run: boolean, };
 

@@ -64,10 +64,10 @@ interface Changed {
   refused: string[];
 }
 
-/** Asks whether a subscription's path would grant the options next to the present request. Throws the server's error. */
+/** Asks whether a subscription's path would grant the options in place of the present request. Throws the server's error. */
 export async function attempt(subscription: string, set: string): Promise<string> {
   const { answer, granted, refused } = await changed(subscription, { set, dry_run: true });
-  if (refused.length > 0) return `not next to the present request: ${refused.join("; ")}`;
+  if (refused.length > 0) return `would be refused: ${refused.join("; ")}`;
   return answer === "granted" ? `would be granted ${granted.join("; ")}` : answer === "best_effort" ? "best effort, nothing is reserved" : "some nodes did not answer";
 }
 

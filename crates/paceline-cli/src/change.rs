@@ -112,7 +112,7 @@ pub(crate) fn change_one(
     change(node, &before, timeout, |builder| wish.apply(builder))
 }
 
-/// Asks the paths whether they would grant the changed request next to the present one. Changes nothing.
+/// Asks the paths whether they would grant the changed request in place of the present one. Changes nothing.
 ///
 /// # Errors
 /// The errors of [`change_one`].

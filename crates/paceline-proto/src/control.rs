@@ -497,7 +497,8 @@ impl Control {
     pub fn poll_output(&mut self) -> Option<ControlOutput> {
         // One round of decisions may require another, but never many.
         for _ in 0..ROUNDS_MAX {
-            if self.dirty {
+            let is_taken = self.outputs.is_empty() && self.sends.is_empty();
+            if self.dirty && (is_taken || !self.admission.defers) {
                 self.recompute();
             }
         }

@@ -25,7 +25,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::Unencrypted => "unencrypted",
         RefusalReason::Opposite { .. } => "opposite",
         RefusalReason::NoProxy { .. } => "no_proxy",
-        RefusalReason::NoSecondPath { .. } => "no_second_path",
+        RefusalReason::NoSecondPath { .. } | RefusalReason::SpareMeets { .. } => "no_second_path",
         RefusalReason::TooManySpares => "too_many_spares",
         _ => "other",
     }

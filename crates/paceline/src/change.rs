@@ -89,10 +89,10 @@ impl Node {
         }
     }
 
-    /// Asks the paths of a running subscription whether they would grant the changed request now, next to the present
+    /// Asks the paths of a running subscription whether they would grant the changed request now, in place of the present
     /// one. Changes and reserves nothing. Blocks for at most 500 ms.
     ///
-    /// A change replaces the present reservation, so a path may grant a change that it refuses here.
+    /// The quotas of rights count the present request too, so a node may allow a change that it does not allow here.
     ///
     /// # Errors
     /// The errors of [`Self::change`], except that the node of the subscription need not answer.
@@ -104,7 +104,7 @@ impl Node {
     where
         F: for<'a> FnOnce(SubscriberBuilder<'a>) -> SubscriberBuilder<'a>,
     {
-        Ok(wish(self.present(subscription)?).quotes()?)
+        Ok(wish(self.present(subscription)?).change_quotes(subscription)?)
     }
 
     /// Returns a builder with the present request of a subscription.

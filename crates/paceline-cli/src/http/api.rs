@@ -72,7 +72,7 @@ pub(super) struct WorldChange {
 pub(crate) struct Change {
     /// Options of `paceline set`, such as `--max-hz 5 --size 160x120`.
     pub(super) set: String,
-    /// Only asks whether the changed request would be granted next to the present one; changes nothing.
+    /// Only asks whether the changed request would be granted in place of the present one; changes nothing.
     #[serde(default)]
     pub(super) dry_run: bool,
 }

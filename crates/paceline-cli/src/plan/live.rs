@@ -6,10 +6,9 @@ use crate::config::NodeArgs;
 use crate::exit;
 use crate::status::{describe_tags, settle};
 use crate::stop::Stop;
-use paceline::contract::GrantedHop;
+use paceline::contract::{Form, GrantedHop, Proxy};
 use paceline::network::{NetworkStream, NetworkView};
-use paceline::status::PublisherId;
-use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus};
+use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus, PublisherId, SubscriptionId};
 use paceline::{Node, Pattern};
 use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, Planned, SampleCpu};
 use paceline_sched::{Capacity, Duration};
@@ -88,6 +87,16 @@ struct Hosts<'a> {
     planned: BTreeSet<PublisherId>,
     /// The index of each node's host in the problem.
     index: BTreeMap<NodeId, usize>,
+}
+
+/// The stream of a spare on a link.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct SpareStream {
+    publisher: PublisherId,
+    /// The next node.
+    next: NodeId,
+    /// The requested form; the subscription if that is unknown.
+    form: Result<Form, SubscriptionId>,
 }
 
 impl Live {
@@ -233,14 +242,30 @@ impl Hosts<'_> {
         link.streams.iter().any(|it| it.contract.is_some() && kept(&it.publisher))
     }
 
-    /// Returns the hops from a node that spares of other tags reserve.
+    /// Returns the hops from a node that spares of other tags reserve, each with its stream.
     fn spares<'s>(
         &self,
         status: &'s NodeStatus,
-    ) -> impl Iterator<Item = (PublisherId, &'s GrantedHop)> {
+    ) -> impl Iterator<Item = (SpareStream, &'s GrantedHop)> {
         let kept = status.reservations.iter().filter(|it| !self.planned.contains(&it.publisher));
-        let hops = kept.flat_map(|grant| grant.spare.iter().map(|hop| (grant.publisher, hop)));
-        hops.filter(|(_, hop)| hop.node == status.id)
+        kept.flat_map(|grant| {
+            let after = grant.spare.iter().skip(1).map(|hop| hop.node);
+            let after = after.chain([grant.subscription.node]);
+            let hops = grant.spare.iter().zip(after);
+            let hops = hops.filter(|(hop, _)| hop.node == status.id);
+            hops.map(|(hop, next)| {
+                let form = self.form_of(grant.subscription).ok_or(grant.subscription);
+                (SpareStream { publisher: grant.publisher, next, form }, hop)
+            })
+        })
+    }
+
+    /// Returns the form of a subscription's samples on a path without a proxy between its ends; `None` if its node did
+    /// not answer.
+    fn form_of(&self, subscription: SubscriptionId) -> Option<Form> {
+        let all = &self.status.get(&subscription.node)?.subscriptions;
+        let row = all.iter().find(|row| row.id == subscription)?;
+        Some(if row.proxy == Proxy::Subscriber { Form::FULL } else { row.form })
     }
 
     /// Returns the processors of a host for streams. If contracts of other tags or their spares pass there, they keep all
@@ -269,12 +294,13 @@ impl Hosts<'_> {
         let contracts: u64 =
             kept.filter_map(|stream| stream.contract).map(|it| it.bits_per_s).sum();
         let spares = self.status.get(&hop.from).into_iter().flat_map(|status| self.spares(status));
-        // Spares of one stream for several subscriptions share what they reserve.
-        let spares: BTreeSet<(PublisherId, u64)> = spares
-            .filter(|(_, spare)| spare.link == hop.link)
-            .map(|(publisher, spare)| (publisher, spare.bytes_per_s * 8))
-            .collect();
-        contracts + spares.into_iter().map(|(_, bits)| bits).sum::<u64>()
+        // Spares of one stream for several subscriptions share what they reserve: as much as the largest of them.
+        let mut shared: BTreeMap<SpareStream, u64> = BTreeMap::new();
+        for (stream, spare) in spares.filter(|(_, spare)| spare.link == hop.link) {
+            let bits = shared.entry(stream).or_default();
+            *bits = (*bits).max(spare.bytes_per_s * 8);
+        }
+        contracts + shared.into_values().sum::<u64>()
     }
 
     /// Returns half of the smallest round trip of a hop's link, or of the opposite one if only that measured it.
@@ -324,10 +350,11 @@ fn bytes(bytes_per_s: u64, period: Duration, every: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::num::NonZeroU32;
     use paceline::Tag;
-    use paceline::contract::{Form, Grant};
+    use paceline::contract::{Grant, Rate};
     use paceline::network::NetworkNode;
-    use paceline::status::{Drops, SubscriptionId};
+    use paceline::status::{Drops, SubscriptionStatus};
 
     #[test]
     fn neighbours_that_receive_the_groups_of_a_link_are_a_segment() {
@@ -350,34 +377,68 @@ mod tests {
         assert_eq!(segments, [None, Some(0), Some(0), Some(3)]);
     }
 
-    /// Returns the status of a robot whose publisher `index` has two subscriptions with a spare over its radio.
-    fn with_spares(index: u32, spare: &[GrantedHop]) -> NodeStatus {
-        let (id, name) = (NodeId(1), "robot".to_owned());
-        let grant = |subscription| Grant {
-            subscription: SubscriptionId { node: NodeId(2), index: subscription },
-            publisher: PublisherId { node: id, index },
-            revision: 0,
-            bound: Wait::ZERO.into(),
-            within: None,
-            learned: false,
-            hops: Vec::new(),
-            spare: spare.to_vec(),
-        };
+    /// Returns the status of a node without publishers, subscriptions and links.
+    fn node_status(at: u64) -> NodeStatus {
         NodeStatus {
-            id,
-            name,
+            id: NodeId(at),
+            name: format!("node{at}"),
             at: Wait::ZERO,
             publishers: Vec::new(),
             subscriptions: Vec::new(),
             buffers: Vec::new(),
             links: Vec::new(),
-            reservations: vec![grant(0), grant(1)],
+            reservations: Vec::new(),
             processor: None,
             buffer: None,
             drops: Drops::default(),
             stalled: Vec::new(),
             clock: None,
         }
+    }
+
+    /// Returns the status of node 1, whose publisher 7 has subscriptions with these spares, and that of their node 2. Each
+    /// subscription requests one in `every` samples.
+    fn with_spares(spares: &[(u32, Vec<GrantedHop>)]) -> [NodeStatus; 2] {
+        let numbered = || (0..).zip(spares);
+        let id = |index| SubscriptionId { node: NodeId(2), index };
+        let grant = |(index, (_, spare)): (u32, &(u32, Vec<GrantedHop>))| Grant {
+            subscription: id(index),
+            publisher: PublisherId { node: NodeId(1), index: 7 },
+            revision: 0,
+            bound: Wait::ZERO.into(),
+            within: None,
+            learned: false,
+            hops: Vec::new(),
+            spare: spare.clone(),
+        };
+        let row = |(index, (every, _)): (u32, &(u32, Vec<GrantedHop>))| SubscriptionStatus {
+            id: id(index),
+            pattern: "lidar".to_owned(),
+            form: Form { rate: Rate::Every(NonZeroU32::new(*every).unwrap()), ..Form::FULL },
+            within: None,
+            loss: None,
+            proxy: Proxy::Publisher,
+            scaled_at: Vec::new(),
+            publishers: Vec::new(),
+            refusals: Vec::new(),
+            delivered: 0,
+            bytes: 0,
+            rate_millihertz: 0,
+            late: 0,
+            age_max: Wait::ZERO,
+            age_mean: None,
+            age_sum: Wait::ZERO,
+            drops: Drops::default(),
+            jitter: Wait::ZERO,
+            lost: 0,
+            timed: None,
+        };
+        let reservations = numbered().map(grant).collect();
+        let subscriptions = numbered().map(row).collect();
+        [
+            NodeStatus { reservations, ..node_status(1) },
+            NodeStatus { subscriptions, ..node_status(2) },
+        ]
     }
 
     #[test]
@@ -392,18 +453,20 @@ mod tests {
             HopView { from, to, link, capacity, multicast: false }
         };
         let hops = [(1, 2, "radio"), (1, 3, "lan"), (3, 2, "radio")].map(hop).to_vec();
-        let spare = |(node, link): (u64, &str)| GrantedHop {
-            node: NodeId(node),
-            node_name: String::new(),
-            link: link.to_owned(),
-            capacity,
-            bytes_per_s: 300_000,
-            burst: 1_000,
-            bound: Wait::ZERO.into(),
-            realtime: false,
+        let spare = |bytes_per_s: u64| {
+            let hop = |node: u64| GrantedHop {
+                node: NodeId(node),
+                node_name: String::new(),
+                link: "radio".to_owned(),
+                capacity,
+                bytes_per_s,
+                burst: 1_000,
+                bound: Wait::ZERO.into(),
+                realtime: false,
+            };
+            vec![hop(1), hop(3)]
         };
-        let status = with_spares(7, &[(1, "radio"), (3, "radio")].map(spare));
-        let free = |planned: u32| {
+        let free = |planned: u32, status: &[NodeStatus]| {
             let publisher = PublisherId { node: NodeId(1), index: planned };
             let period = Wait::from_millis(100);
             let stream = NetworkStream {
@@ -422,15 +485,29 @@ mod tests {
             let nodes = [1, 2, 3].map(node).to_vec();
             let network = NetworkView { nodes, hops: hops.clone(), streams: vec![stream] };
             let all = Pattern::new("**").unwrap();
-            let status = [status.clone()];
-            let live = Live::new(&network, &status, NodeId(9), &all, &Choices::default()).unwrap();
+            let live = Live::new(&network, status, NodeId(9), &all, &Choices::default()).unwrap();
             live.problem
                 .links
                 .iter()
                 .map(|it| it.capacity.unwrap().bits_per_s())
                 .collect::<Vec<_>>()
         };
-        assert_eq!(free(8), [7_600_000, 10_000_000, 10_000_000], "a spare of another tag");
-        assert_eq!(free(7), [10_000_000; 3], "the plan replaces the contracts of its own tags");
+        let shared = with_spares(&[(1, spare(300_000)), (1, spare(300_000))]);
+        assert_eq!(free(8, &shared), [7_600_000, 10_000_000, 10_000_000], "a spare of another tag");
+        assert_eq!(
+            free(7, &shared),
+            [10_000_000; 3],
+            "the plan replaces the contracts of its own tags"
+        );
+        let rates = with_spares(&[(1, spare(300_000)), (1, spare(500_000))]);
+        assert_eq!(free(8, &rates)[0], 6_000_000, "spares of one form share the larger rate");
+        let forms = with_spares(&[(2, spare(300_000)), (3, spare(300_000))]);
+        assert_eq!(free(8, &forms)[0], 5_200_000, "each form has its own stream");
+        let [publisher, _] = shared;
+        assert_eq!(
+            free(8, &[publisher])[0],
+            5_200_000,
+            "forms that are unknown count as different"
+        );
     }
 }

@@ -28,7 +28,7 @@ use super::spare::{KnownPaths, PathPair};
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::tie::Ties;
 use crate::form::{Form, Proxy, ScaledForm};
-use crate::ids::{NodeId, PublisherId};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
@@ -65,6 +65,8 @@ pub(super) struct Basis {
     pub(super) proxy: usize,
     /// The path of the spare, if one is requested and there is such a path.
     spare: Option<Vec<NodeId>>,
+    /// The subscription that prevents two paths for the spare ([`RefusalReason::SpareMeets`]), if there is one.
+    met: Option<SubscriptionId>,
     /// The hops of both paths.
     hops: Vec<HopInfo>,
 }
@@ -86,7 +88,7 @@ impl Basis {
         let hops = ends.filter_map(hop).collect();
         let (spec, request, proxy) =
             (Arc::clone(pair.spec), pair.request.clone(), pair.split().proxy());
-        Self { spec, request, path, proxy, spare, hops }
+        Self { spec, request, path, proxy, spare, met: None, hops }
     }
 }
 
@@ -160,7 +162,11 @@ pub(crate) struct Admission {
     bookings: BTreeMap<Key, Booking>,
     asks: BTreeMap<PairKey, Asked>,
     spares: BTreeMap<PairKey, Spare>,
-    paths_known: KnownPaths,
+    pub(super) paths_known: KnownPaths,
+    /// True if a pair has taken its second path since the last round.
+    took_over: bool,
+    /// True if the last round only let pairs take their second paths. The next round must wait until its outputs are taken.
+    pub(super) defers: bool,
     keys: BTreeMap<Key, PairKey>,
     backoffs: BTreeMap<PairKey, Backoff>,
     /// The number of entries of `backoffs` with a refusal.
@@ -253,6 +259,8 @@ impl Admission {
             asks: BTreeMap::new(),
             spares: BTreeMap::new(),
             paths_known: KnownPaths::default(),
+            took_over: false,
+            defers: false,
             keys: BTreeMap::new(),
             backoffs: BTreeMap::new(),
             refused: 0,
@@ -332,8 +340,16 @@ impl Admission {
         let pending = |asked: &&Asked| asked.standing == Standing::Pending;
         let unanswered = self.asks.values().filter(pending).count() + self.pending_spares();
         self.turns.count(unanswered);
-        for pair in acts {
+        for pair in &acts {
             self.leave_broken_path(now, round.registry, pair.key());
+        }
+        self.defers = core::mem::take(&mut self.took_over);
+        if self.defers {
+            // The search of new second paths must not delay the takeovers.
+            self.wake = now;
+            return self.follow_reservations();
+        }
+        for pair in acts {
             let Some((moved, basis)) = self.basis_of(round, pair) else { continue };
             let pair = moved.as_ref().unwrap_or(pair);
             if let Some(reason) = impossible(pair) {
@@ -366,9 +382,9 @@ impl Admission {
             return Some((None, Basis::on(pair, registry, path, None)));
         }
         let of = (pair.key(), request.encrypted);
-        let PathPair { first, second } = self.paths_known.of(registry, round.tree, of, path);
+        let (PathPair { first, second }, met) = self.paths_known.of(registry, round.tree, of, path);
         let pair = pair.on(registry, &first)?;
-        let basis = Basis::on(&pair, registry, first, second);
+        let basis = Basis { met, ..Basis::on(&pair, registry, first, second) };
         Some((Some(pair), basis))
     }
 

@@ -4,7 +4,7 @@
 //! hops of the one before. A link of a node is a vertex that only one unit may pass, whatever neighbours it leads to. For
 //! paths without a common relay, a relay is such a vertex instead.
 
-use super::graph::HOPS_MAX;
+use super::graph::{HOPS_MAX, relays};
 use super::registry::Registry;
 use crate::ids::NodeId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,7 +14,7 @@ pub(super) fn may_share(registry: &Registry, from: NodeId, to: NodeId) -> bool {
     registry.claims(from, to) && registry.claims(to, from)
 }
 
-/// Both paths lead from one node to another one.
+/// The ends of two paths, and their common requirements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     pub(super) from: NodeId,
@@ -27,6 +27,10 @@ pub(super) struct Ends {
 
 /// Returns the two paths of least total length without a common link, the shorter one first. Hops between processes of a
 /// host may be on both.
+///
+/// Returns `None` if there are none. Also returns `None` if one of these two has more than [`HOPS_MAX`] hops or leads through
+/// a node that does not relay: a longer pair without that fault may exist, but is not searched, because finding the shortest
+/// two disjoint paths of a bounded length is NP-hard (Itai, Perl & Shiloach 1982).
 pub(super) fn shortest_pair(registry: &Registry, ends: Ends) -> Option<[Vec<NodeId>; 2]> {
     if ends.from == ends.to {
         return None;
@@ -41,16 +45,13 @@ pub(super) fn shortest_pair(registry: &Registry, ends: Ends) -> Option<[Vec<Node
     paths.iter().all(fits).then_some(paths)
 }
 
-/// Returns true if every node of a path relays between its neighbours there ([`super::graph::Tree`]).
+/// Returns true if every node of a path relays between its neighbours there.
 fn is_relayed(registry: &Registry, path: &[NodeId]) -> bool {
-    let leaf = |of: NodeId, node: NodeId| {
-        let hop = registry.record(of).and_then(|record| record.neighbours.get(&node));
-        hop.is_some_and(|hop| hop.leaf)
-    };
+    let hop = |from: NodeId, to: NodeId| registry.record(from)?.neighbours.get(&to);
+    let both = |from, to| Some([hop(from, to)?, hop(to, from)?]);
     path.windows(3).all(|nodes| {
         let &[before, node, next] = nodes else { return true };
-        let onward = !leaf(before, node) || registry.claims(node, next);
-        registry.claims(node, before) || onward && !leaf(next, node)
+        both(before, node).zip(both(node, next)).is_some_and(|(to, on)| relays(to, on))
     })
 }
 
@@ -59,9 +60,9 @@ fn is_relayed(registry: &Registry, path: &[NodeId]) -> bool {
 enum Vertex<'r> {
     /// A node that any number of units may pass.
     Node(NodeId),
-    /// Where units enter a node that one may pass, or a link of a node.
+    /// The entry of a node or of a link of a node that one unit may pass.
     Enter(NodeId, &'r str),
-    /// Where they leave it.
+    /// The exit of such a node or link.
     Leave(NodeId, &'r str),
 }
 

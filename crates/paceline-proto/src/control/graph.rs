@@ -8,6 +8,12 @@ use std::collections::BTreeMap;
 /// The most hops of a path.
 pub const HOPS_MAX: usize = 16;
 
+/// Returns true if a node relays between its neighbours before and after it on a path, given the hop to it and the one from
+/// it, each with its opposite hop. A leaf relays only for the processes of its own host.
+pub(super) const fn relays([to, to_back]: [&HopInfo; 2], [on, on_back]: [&HopInfo; 2]) -> bool {
+    to_back.own || (!to.leaf || on.own) && !on_back.leaf
+}
+
 /// The shortest paths from one node.
 ///
 /// Of equally short paths, the one with the widest bottleneck link is chosen (widest-shortest path, RFC
@@ -35,24 +41,21 @@ impl Tree {
     ) -> Self {
         let mut before = BTreeMap::from([(root, root)]);
         let mut outward = vec![root];
-        // The nodes at the current distance, each with the capacity of the bottleneck on its path, and
-        // true if the path may lead on.
-        let mut reached = BTreeMap::from([(root, (true, u64::MAX))]);
+        let hop_of = |from: NodeId, to: NodeId| registry.record(from)?.neighbours.get(&to);
+        // The nodes at the current distance, each with the capacity of the bottleneck on its path.
+        let mut reached = BTreeMap::from([(root, u64::MAX)]);
         while !reached.is_empty() {
             let mut further: BTreeMap<NodeId, ((bool, u64), NodeId)> = BTreeMap::new();
-            for (&node, &(relays, width)) in &reached {
+            for (&node, &width) in &reached {
                 let hops = registry.record(node).map(|record| &record.neighbours);
-                // A leaf carries streams of the processes of its own host.
-                let is_own =
-                    |of: NodeId| hops.and_then(|hops| hops.get(&of)).is_some_and(|it| it.own);
-                let from_own = before.get(&node).is_some_and(|before| is_own(*before));
+                let before_it = before.get(&node).filter(|before| **before != node);
+                let to_it =
+                    before_it.and_then(|from| Some([hop_of(*from, node)?, hop_of(node, *from)?]));
                 for (&next, hop) in hops.into_iter().flatten() {
-                    if !relays && !hop.own && !from_own {
-                        continue;
-                    }
-                    let back = registry.record(next).and_then(|next| next.neighbours.get(&node));
-                    let leads_on = |back: &&HopInfo| node == root || from_own || !back.leaf;
-                    let is_open = back.filter(leads_on).is_some() && !avoids(node, next);
+                    let leads_on =
+                        |back: &&HopInfo| to_it.is_none_or(|to_it| relays(to_it, [hop, back]));
+                    let back = hop_of(next, node).filter(leads_on);
+                    let is_open = back.is_some() && !avoids(node, next);
                     if before.contains_key(&next) || !is_open {
                         continue;
                     }
@@ -66,7 +69,7 @@ impl Tree {
             }
             outward.extend(further.keys());
             before.extend(further.iter().map(|(&next, &(_, node))| (next, node)));
-            reached = further.into_iter().map(|(next, (path, _))| (next, path)).collect();
+            reached = further.into_iter().map(|(next, ((_, width), _))| (next, width)).collect();
         }
         Self { root, before, outward }
     }

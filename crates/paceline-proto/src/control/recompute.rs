@@ -186,7 +186,8 @@ impl Control {
         (self.incomplete, self.announced) = (ties.incomplete, announced);
         self.announce_rights(rights);
         self.send_refusal_overflow();
-        (self.dirty, self.news, self.awaited) = (marked, marked, awaited);
+        let news = marked || news && self.admission.defers;
+        (self.dirty, self.news, self.awaited) = (marked, news, awaited);
         self.report_installs(streams.installed);
         self.report_matching(streams.matching);
         self.report_heard(streams.heard);

@@ -151,10 +151,18 @@ pub enum RefusalReason {
         /// [`HOPS_MAX`](super::HOPS_MAX) hops; false if no reachable node has it.
         apart: bool,
     },
-    /// There is no second path for a spare. The refusal's `node` and `link` are the first link that every path crosses.
+    /// There is no second path for a spare. If every path crosses one link, the refusal's `node` and `link` are the first
+    /// such link; otherwise `node` is the publisher's and `link` is empty.
     NoSecondPath {
         /// True if there is such a link; false if each link of the first path can be avoided, but not all of them.
         shared: bool,
+    },
+    /// There are two paths for a contract with a spare, but none next to the shortest one, and samples of another
+    /// subscription to the publisher arrive at a node of the longer first path over another hop. The refusal's `node` is
+    /// that of the other subscription, and its `link` is empty.
+    SpareMeets {
+        /// The other subscription.
+        other: SubscriptionId,
     },
     /// The publisher's node, which refuses, cannot announce another contract with a spare: its marks for contracts with a
     /// spare, idle ones and opposite ones are all in use.
@@ -184,6 +192,7 @@ impl Refusal {
             | RefusalReason::NoAnswer
             | RefusalReason::Opposite { .. }
             | RefusalReason::NoSecondPath { .. }
+            | RefusalReason::SpareMeets { .. }
             | RefusalReason::TooManySpares => true,
             RefusalReason::SizeAboveSource { .. }
             | RefusalReason::Unscalable { .. }
@@ -243,6 +252,15 @@ impl Refusal {
             f.write_str("no path avoids all links of the first one")?;
         }
         f.write_str("; add a link for a second path, or request the contract without a spare")
+    }
+
+    fn fmt_spare_meets(&self, f: &mut fmt::Formatter<'_>, other: SubscriptionId) -> fmt::Result {
+        write!(
+            f,
+            "a node on the two paths would get each sample twice, also for subscription {other} of '{}': end that \
+             subscription, add a link for a second path, or request the contract without a spare",
+            self.node_name
+        )
     }
 
     fn fmt_too_many_spares(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -356,6 +374,7 @@ impl fmt::Display for Refusal {
             RefusalReason::Opposite { missing } => self.fmt_opposite(f, missing),
             RefusalReason::NoProxy { apart } => self.fmt_proxy(f, apart),
             RefusalReason::NoSecondPath { shared } => self.fmt_no_second_path(f, shared),
+            RefusalReason::SpareMeets { other } => self.fmt_spare_meets(f, other),
             RefusalReason::TooManySpares => self.fmt_too_many_spares(f),
             RefusalReason::Unencrypted => write!(
                 f,

@@ -9,8 +9,8 @@
 use super::disjoint::{Ends, may_share, shortest_pair};
 use super::graph::Tree;
 use super::registry::{PairKey, Registry};
-use crate::ids::NodeId;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::ids::{NodeId, SubscriptionId};
+use std::collections::BTreeMap;
 
 fn hops(path: &[NodeId]) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
     path.iter().copied().zip(path.iter().skip(1).copied())
@@ -39,6 +39,12 @@ fn crosses(registry: &Registry, (a, b): (NodeId, NodeId), links: &[(NodeId, &str
     link_ends(registry, (a, b)).any(|end| links.contains(&end)) && !may_share(registry, a, b)
 }
 
+/// Returns true if a path of encrypted hops may not lead from one node to the next.
+fn is_plain(registry: &Registry, from: NodeId, to: NodeId) -> bool {
+    let hop = registry.record(from).and_then(|record| record.neighbours.get(&to));
+    hop.is_none_or(|hop| !hop.encrypted)
+}
+
 /// Returns the shortest path between the ends of `path` without its links, and with `apart` without its relays. With
 /// `encrypted`, all hops are encrypted.
 fn next_to(
@@ -51,14 +57,14 @@ fn next_to(
     let own: Vec<(NodeId, NodeId)> =
         hops(path).filter(|(a, b)| !may_share(registry, *a, *b)).collect();
     let links: Vec<(NodeId, &str)> = own.iter().flat_map(|hop| link_ends(registry, *hop)).collect();
-    let is_plain = |a: NodeId, b: NodeId| {
-        let hop = registry.record(a).and_then(|record| record.neighbours.get(&b));
-        encrypted && hop.is_none_or(|hop| !hop.encrypted)
-    };
     // Between two hops that may not be shared, a node of the first path has no place on the second one.
     let relays = own.iter().skip(1).map(|(node, _)| *node).filter(|_| apart);
     let relays: Vec<NodeId> = relays.collect();
-    let avoids = |a, b| is_plain(a, b) || crosses(registry, (a, b), &links) || relays.contains(&b);
+    let avoids = |a, b| {
+        encrypted && is_plain(registry, a, b)
+            || crosses(registry, (a, b), &links)
+            || relays.contains(&b)
+    };
     Tree::avoiding(registry, from, avoids).path(to)
 }
 
@@ -119,21 +125,26 @@ pub(super) struct KnownPaths {
 
 impl KnownPaths {
     /// Returns [`PathPair::new`] for a pair whose shortest path is `shortest`, but the best path next to that one if samples
-    /// of other subscriptions would meet those on the first path. `tree` has the shortest paths from the publisher's node.
+    /// of another subscription would meet those on the first path. If there is none, the other subscription is returned
+    /// too. `tree` has the shortest paths from the publisher's node.
     pub(super) fn of(
         &mut self,
         registry: &Registry,
         tree: &Tree,
         (key, encrypted): (PairKey, bool),
         shortest: Vec<NodeId>,
-    ) -> PathPair {
+    ) -> (PathPair, Option<SubscriptionId>) {
         let both = self.pair(registry, shortest.clone(), encrypted);
         // Streams on shortest paths never meet.
-        let is_shortest = both.first == shortest;
-        if is_shortest || !self.meets_others(registry, tree, (key, encrypted), &both.first) {
-            return both;
+        if both.first == shortest {
+            return (both, None);
         }
-        self.next_to(registry, shortest, encrypted)
+        let Some(other) = self.met(registry, tree, (key, encrypted), &both.first) else {
+            return (both, None);
+        };
+        let paths = self.next_to(registry, shortest, encrypted);
+        let met = paths.second.is_none().then_some(other);
+        (paths, met)
     }
 
     /// Returns [`PathPair::new`].
@@ -145,21 +156,20 @@ impl KnownPaths {
             .clone()
     }
 
-    /// Returns true if the first path of a pair leads over a node that other subscriptions' samples of the publisher reach
-    /// over another hop. They would arrive there twice.
-    fn meets_others(
+    /// Returns another subscription whose samples of the publisher reach a node of a pair's first path over another hop.
+    /// They would arrive there twice.
+    fn met(
         &mut self,
         registry: &Registry,
         tree: &Tree,
         ((subscription, publisher), encrypted): (PairKey, bool),
         first: &[NodeId],
-    ) -> bool {
-        let Some(spec) =
-            registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher))
-        else {
-            return false;
+    ) -> Option<SubscriptionId> {
+        let spec = registry.record(publisher.node)?.publishers.get(&publisher)?;
+        let before: BTreeMap<NodeId, NodeId> = hops(first).map(|(from, to)| (to, from)).collect();
+        let meets = |path: &[NodeId]| {
+            hops(path).any(|(from, to)| before.get(&to).is_some_and(|before| *before != from))
         };
-        let mut theirs: BTreeSet<(NodeId, NodeId)> = BTreeSet::new();
         for (node, record) in tree.records(registry).filter(|(node, _)| *node != publisher.node) {
             let requests = record.subscriptions.iter().filter(|(id, request)| {
                 // Those with a spare on the same node take the same two paths.
@@ -168,15 +178,17 @@ impl KnownPaths {
                     && request.encrypted == encrypted;
                 **id != subscription && !is_same && request.pattern.matches(&spec.tag)
             });
-            for (_, request) in requests {
+            for (id, request) in requests {
                 let Some(path) = tree.path(node) else { continue };
-                theirs.extend(hops(&path));
-                if request.wants_spare() {
-                    theirs.extend(hops(&self.pair(registry, path, request.encrypted).first));
+                let is_met = meets(&path)
+                    || request.wants_spare()
+                        && meets(&self.pair(registry, path, request.encrypted).first);
+                if is_met {
+                    return Some(*id);
                 }
             }
         }
-        hops(first).any(|(before, node)| theirs.iter().any(|it| it.1 == node && it.0 != before))
+        None
     }
 
     /// Returns [`PathPair::next_to`].
@@ -201,15 +213,20 @@ impl KnownPaths {
 }
 
 /// Returns the first link of `path` that every path between its ends crosses, if there is one: its node and its name there.
+/// With `encrypted`, only paths of encrypted hops count, if there is one.
 pub(super) fn shared_link<'r>(
     registry: &'r Registry,
     path: &[NodeId],
+    encrypted: bool,
 ) -> Option<(NodeId, &'r str)> {
     let (&from, &to) = (path.first()?, path.last()?);
     let own = hops(path).filter(|(a, b)| !may_share(registry, *a, *b));
+    let leads = |avoids: &dyn Fn(NodeId, NodeId) -> bool| {
+        Tree::avoiding(registry, from, avoids).path(to).is_some()
+    };
+    let encrypted = encrypted && leads(&|a, b| is_plain(registry, a, b));
     let is_shared = |link: &(NodeId, &str)| {
-        let avoids = |a, b| crosses(registry, (a, b), &[*link]);
-        Tree::avoiding(registry, from, avoids).path(to).is_none()
+        !leads(&|a, b| encrypted && is_plain(registry, a, b) || crosses(registry, (a, b), &[*link]))
     };
     own.flat_map(|hop| link_ends(registry, hop)).find(is_shared)
 }
@@ -219,6 +236,7 @@ mod tests {
     use crate::control::refusal_overflow::tests::camera;
     use crate::control::{Control, ControlOutput, HopInfo, SubscriptionSpec};
     use crate::control::{Refusal, RefusalReason};
+    use crate::plan::Target;
     use crate::{NodeId, Pattern, SubscriptionId};
     use paceline_sched::{Capacity, Duration, Instant};
 
@@ -282,11 +300,16 @@ mod tests {
             }
         }
 
-        /// Returns the reason for which a dry run refuses a request for a spare.
-        fn dry_run(&mut self) -> Option<RefusalReason> {
+        /// Returns the reason for which a dry run refuses a request for a spare: a new one, or a change.
+        fn dry_run(&mut self, changed: Option<SubscriptionId>) -> Option<RefusalReason> {
             let publishers = self.nodes[0].nodes().flat_map(|view| view.publishers.keys().copied());
-            let publisher = publishers.last().unwrap();
-            self.nodes[1].survey(self.now, publisher, request(true)).unwrap();
+            let (now, publisher) = (self.now, publishers.last().unwrap());
+            let node = &mut self.nodes[1];
+            let survey = match changed {
+                Some(id) => node.survey_change(now, id, publisher, request(true)),
+                None => node.survey(now, publisher, request(true)),
+            };
+            assert!(survey.is_some());
             self.run();
             self.surveyed.pop().unwrap().map(|refusal| refusal.reason)
         }
@@ -321,10 +344,11 @@ mod tests {
     #[test]
     fn a_request_for_a_spare_without_a_mark_is_refused_until_one_is_free() {
         let mut net = Triangle::new();
-        assert_eq!(net.dry_run(), None);
+        assert_eq!(net.dry_run(None), None);
         let first = net.subscribe(true);
         assert_eq!((net.paths(first), net.reserved(first)), (2, 2));
-        assert_eq!(net.dry_run(), Some(RefusalReason::TooManySpares));
+        assert_eq!(net.dry_run(None), Some(RefusalReason::TooManySpares));
+        assert_eq!(net.dry_run(Some(first)), None, "it has a mark");
         let second = net.subscribe(true);
         assert_eq!((net.paths(second), net.reserved(second)), (0, 0));
         let reasons: Vec<RefusalReason> = net.refused.iter().map(|it| it.reason).collect();
@@ -335,7 +359,7 @@ mod tests {
         assert_eq!((net.paths(second), net.reserved(second)), (2, 2));
         net.nodes[1].unsubscribe(net.now, second);
         net.run();
-        assert_eq!(net.dry_run(), None);
+        assert_eq!(net.dry_run(None), None);
     }
 
     #[test]
@@ -344,11 +368,35 @@ mod tests {
         let first = net.subscribe(true);
         let second = net.subscribe(false);
         assert_eq!((net.paths(first), net.paths(second)), (2, 1));
+        assert_eq!(net.dry_run(Some(second)), Some(RefusalReason::TooManySpares));
         net.nodes[1].update_subscription(net.now, second, request(true));
         net.run();
         let reasons: Vec<RefusalReason> = net.taken_back.iter().map(|it| it.reason).collect();
         assert_eq!(reasons, [RefusalReason::TooManySpares]);
         assert_eq!((net.paths(second), net.reserved(second)), (1, 1));
         assert!(net.refused.is_empty());
+    }
+
+    #[test]
+    fn takeovers_are_output_before_new_paths_are_searched() {
+        let mut net = Triangle::new();
+        net.nodes[0].admission.marks_max = 2;
+        let both = [net.subscribe(true), net.subscribe(true)];
+        assert_eq!(both.map(|id| net.paths(id)), [2, 2]);
+        let [node, ..] = &mut net.nodes;
+        let searched =
+            |node: &Control| node.admission.paths_known.hop_changes == node.registry.hop_changes();
+        assert!(searched(node));
+        node.handle_hop_down(net.now, IDS[1]);
+        let served = core::iter::from_fn(|| node.poll_output()).find_map(|output| {
+            let ControlOutput::Install { outputs, .. } = output else { return None };
+            Some(outputs)
+        });
+        let served = served.expect("the publisher's stream");
+        let [output] = &served[..] else { panic!("{served:?}") };
+        assert_eq!((output.target, &output.subscriptions[..]), (Target::Hop(IDS[2]), &both[..]));
+        assert!(!searched(node));
+        while node.poll_output().is_some() {}
+        assert!(searched(node));
     }
 }

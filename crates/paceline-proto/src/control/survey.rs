@@ -15,6 +15,7 @@ use super::links::Seat;
 use super::offer::{NOBODY, both, name_lack};
 use super::pair::{Pair, Place};
 use super::refusal::{Refusal, RefusalReason};
+use super::registry::PairKey;
 use super::request::Ask;
 use super::shares::stays_apart;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
@@ -140,8 +141,30 @@ impl Control {
         mut trials: Vec<TrafficTrial>,
     ) -> Option<u64> {
         trials.truncate(TrafficTrial::TRIALS_MAX);
+        let subscription = SubscriptionId { node: self.me, index: u32::MAX };
+        self.survey_pair(now, (subscription, publisher), request, trials)
+    }
+
+    /// As [`Self::survey`], for a change of a subscription of any known node to `request`. Its present reservation is no
+    /// obstacle.
+    pub fn survey_change(
+        &mut self,
+        now: Instant,
+        subscription: SubscriptionId,
+        publisher: PublisherId,
+        request: SubscriptionSpec,
+    ) -> Option<u64> {
+        self.survey_pair(now, (subscription, publisher), request, Vec::new())
+    }
+
+    fn survey_pair(
+        &mut self,
+        now: Instant,
+        pair: PairKey,
+        request: SubscriptionSpec,
+        trials: Vec<TrafficTrial>,
+    ) -> Option<u64> {
         self.advance(now);
-        let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
         let prospect = self.prospect(pair, request)?;
         Some(match prospect {
             Prospect::Open(query, hoped) => {
@@ -163,14 +186,19 @@ impl Control {
         })
     }
 
-    /// Predicts the longest delay of the samples from `publisher` to this node by the model of Juvva (1999): each hop
+    /// Predicts the longest delay of the samples from `publisher` to a subscription on the node `to` by the model of Juvva (1999): each hop
     /// may take one period of the samples that it carries.
     ///
     /// That is an estimate and no promise. Returns `None` if the period of the publisher or a path from it is unknown.
     #[must_use]
-    pub fn estimate(&self, publisher: PublisherId, request: &SubscriptionSpec) -> Option<Estimate> {
+    pub fn estimate(
+        &self,
+        to: NodeId,
+        publisher: PublisherId,
+        request: &SubscriptionSpec,
+    ) -> Option<Estimate> {
         let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
-        let pair = (SubscriptionId { node: self.me, index: u32::MAX }, publisher);
+        let pair = (SubscriptionId { node: to, index: u32::MAX }, publisher);
         let path = self.way(pair, spec, request)?;
         let hops = u64::try_from(path.nodes.len().checked_sub(1)?).ok()?;
         let before = path.nodes.iter().position(|node| *node == path.proxy)?;

@@ -72,3 +72,32 @@ fn a_node_of_both_paths_tests_a_change_next_to_the_right_reservation() {
     };
     assert_eq!(offer(true), offer(false));
 }
+
+#[test]
+fn a_dry_run_of_a_change_replaces_the_present_reservations() {
+    // Each link carries one camera, but no small pictures next to it.
+    let small = Form { size: Some(Size { width: 400, height: 300 }), ..Form::FULL };
+    for spare in [false, true] {
+        let request = SubscriptionSpec { spare, ..promised("camera") };
+        let before = SubscriptionSpec { form: small, ..request.clone() };
+        let mut run = Run::new(diamond([THIN; 4]), before);
+        run.net.run(Duration::from_secs(3));
+        assert!(run.granted().is_some());
+        let (now, changed, publisher) = (run.net.now, run.subscription, run.publisher);
+        let surveyed = |net: &mut Net| {
+            net.drain(3);
+            net.settle();
+            let (_, complete, _, refusal, _) = net.seen[3].surveyed.pop().unwrap();
+            assert!(complete);
+            refusal.map(|refusal| refusal.reason)
+        };
+        run.net.nodes[3].survey(now, publisher, request.clone()).unwrap();
+        assert_eq!(surveyed(&mut run.net), Some(RefusalReason::Capacity), "next to it");
+        run.net.nodes[3].survey_change(now, changed, publisher, request.clone()).unwrap();
+        assert_eq!(surveyed(&mut run.net), None);
+        assert!(change(&mut run, request, (9, 9)).is_empty());
+        run.net.run(Duration::from_secs(3));
+        let grant = &run.net.seen[3].granted[&(changed, publisher)];
+        assert_eq!((grant.revision, !grant.spare.is_empty()), (1, spare));
+    }
+}

@@ -93,6 +93,8 @@ pub(crate) enum Command {
     },
     /// Asks all matching paths for admission without a reservation, also of trials; one reply per publisher.
     Ask(SubscriptionSpec, Vec<TrafficTrial>, Sender<TriedQuote>),
+    /// As [`Self::Ask`], for a change of a subscription.
+    AskChange(SubscriptionId, SubscriptionSpec, Sender<TriedQuote>),
     SetCapacity {
         link: String,
         capacity: Capacity,

@@ -309,7 +309,12 @@ impl Engine {
             Command::Passages { publisher, nodes, from, reply } => {
                 self.ask_passages(now, (publisher, from), &nodes, &reply);
             }
-            Command::Ask(spec, trials, reply) => self.ask_prospects(now, &spec, (&trials, &reply)),
+            Command::Ask(spec, trials, reply) => {
+                self.ask_prospects(now, (None, &spec), (&trials, &reply))
+            }
+            Command::AskChange(id, spec, reply) => {
+                self.ask_prospects(now, (Some(id), &spec), (&[], &reply))
+            }
             Command::SetCapacity { link, capacity, reply } => {
                 let _ = reply.send(self.set_capacity(now, &link, capacity));
             }

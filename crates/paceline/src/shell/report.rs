@@ -573,6 +573,20 @@ mod tests {
     }
 
     #[test]
+    fn a_status_with_a_changed_byte_decodes_or_fails() {
+        let bytes = encode(&status(Some(ProcessorUse { held: 70_000, most: 500_000_000 })));
+        let mut decoded = [0; 2];
+        for at in 0..bytes.len() {
+            for value in 0..=u8::MAX {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                decoded[usize::from(decode(changed.into()).is_ok())] += 1;
+            }
+        }
+        assert!(decoded.iter().all(|count| *count > bytes.len()), "{decoded:?}");
+    }
+
+    #[test]
     fn unknown_fields_of_a_newer_node_are_skipped() {
         let told = status(None);
         let longer = [encode(&told), vec![3, 0xff, 0, 7]].concat();

@@ -11,8 +11,9 @@ use crate::shell::command::{Command, TriedQuote};
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
 use paceline_proto::control::{SubscriptionSpec, TrafficTrial};
-use paceline_proto::{Form, Proxy, Retransmit};
+use paceline_proto::{Form, Proxy, Retransmit, SubscriptionId};
 use paceline_sched::LossTolerance;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 /// Configures and declares a [`Subscriber`]. Created by [`Node::subscriber`].
@@ -322,9 +323,26 @@ impl<'a> SubscriberBuilder<'a> {
         &self,
         trials: Vec<TrafficTrial>,
     ) -> Result<Vec<TriedQuote>, SubscribeError> {
+        self.ask(|spec, reply| Command::Ask(spec, trials, reply))
+    }
+
+    /// As [`Self::quotes`], for a change of a subscription to this request.
+    pub(crate) fn change_quotes(
+        &self,
+        changed: SubscriptionId,
+    ) -> Result<Vec<Quote>, SubscribeError> {
+        let quotes = self.ask(|spec, reply| Command::AskChange(changed, spec, reply))?;
+        Ok(quotes.into_iter().map(|(quote, _)| quote).collect())
+    }
+
+    /// Sends the command for a valid request, and returns the answers.
+    fn ask(
+        &self,
+        command: impl FnOnce(SubscriptionSpec, Sender<TriedQuote>) -> Command,
+    ) -> Result<Vec<TriedQuote>, SubscribeError> {
         let spec = self.checked()?.spec.clone();
-        let (reply, answers) = std::sync::mpsc::channel();
-        if !self.node.commands().send(Command::Ask(spec, trials, reply)) {
+        let (reply, answers) = channel();
+        if !self.node.commands().send(command(spec, reply)) {
             return Err(SubscribeError::Closed);
         }
         let mut quotes: Vec<_> = answers.iter().collect();

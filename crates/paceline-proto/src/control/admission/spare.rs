@@ -8,7 +8,7 @@ use crate::control::registry::{Mark, PairKey, Record, Registry};
 use crate::control::spare::{PathPair, is_whole, shared_link};
 use crate::control::spec::PublisherSpec;
 use crate::control::split::Split;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, SubscriptionId};
 use paceline_admit::reserve::{Key, Reason};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
@@ -23,16 +23,22 @@ pub(super) struct Spare {
 }
 
 const fn is_no_path(reason: &RefusalReason) -> bool {
-    matches!(reason, RefusalReason::NoSecondPath { .. })
+    matches!(reason, RefusalReason::NoSecondPath { .. } | RefusalReason::SpareMeets { .. })
 }
 
-/// Returns the refusal of a pair whose first path, `path`, has no second one.
+/// Returns the refusal of a pair whose first path, `path`, has no second one; with `encrypted`, of encrypted hops. `met` is
+/// the subscription that prevents two longer paths, if there is one.
 pub(in crate::control) fn no_second_path(
     registry: &Registry,
     key: PairKey,
-    path: &[NodeId],
+    (path, encrypted): (&[NodeId], bool),
+    met: Option<SubscriptionId>,
 ) -> Refusal {
-    let shared = shared_link(registry, path);
+    if let Some(other) = met {
+        let reason = RefusalReason::SpareMeets { other };
+        return Refusal { spare: true, ..blank(key, other.node, registry, reason) };
+    }
+    let shared = shared_link(registry, path, encrypted);
     let reason = RefusalReason::NoSecondPath { shared: shared.is_some() };
     let (node, link) = shared.unwrap_or((key.1.node, ""));
     let link = link.to_owned();
@@ -68,6 +74,13 @@ impl<'a> Pair<'a> {
         let place = Place::on(path, split, self.place.me)?;
         let detour = Some(Detour::Path(path.into()));
         Some(Pair { detour, ..Pair::at(self.key(), self.spec, self.request, place) })
+    }
+}
+
+impl Basis {
+    /// Returns the refusal of a pair without a second path.
+    fn no_second_path(&self, registry: &Registry, key: PairKey) -> Refusal {
+        no_second_path(registry, key, (&self.path, self.request.encrypted), self.met)
     }
 }
 
@@ -212,7 +225,7 @@ impl Admission {
             self.forget(now, key);
         }
         if !self.knows(key, &basis, is_no_path) {
-            let refusal = no_second_path(registry, key, &basis.path);
+            let refusal = basis.no_second_path(registry, key);
             self.refuse_spare(now, key, refusal, basis);
         }
     }
@@ -355,7 +368,7 @@ impl Admission {
             // The second path may have been there for a moment, and the first one may be requested since.
             self.forget(now, key);
         } else {
-            let refusal = no_second_path(round.registry, key, &basis.path);
+            let refusal = basis.no_second_path(round.registry, key);
             self.refuse(now, key, refusal, basis.clone());
         }
         true
@@ -420,6 +433,7 @@ impl Admission {
             self.keys.remove(&number);
             self.reservations.close(now, number);
         }
+        self.took_over = true;
         true
     }
 

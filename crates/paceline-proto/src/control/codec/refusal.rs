@@ -5,7 +5,7 @@ use crate::classes::Unguaranteed;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::registry::NAME_BYTES_MAX;
 use crate::form::Size;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, SubscriptionId};
 use crate::rights::{Lack, Quota, Right};
 use crate::wire::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
@@ -84,6 +84,11 @@ fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
             out.put_flag(shared);
         }
         RefusalReason::TooManySpares => out.put_u8(15),
+        RefusalReason::SpareMeets { other } => {
+            out.put_u8(16);
+            out.put_u64(other.node.0);
+            out.put_varint(other.index.into());
+        }
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
@@ -194,6 +199,11 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
         }
         14 => RefusalReason::NoSecondPath { shared: reader.flag("second path")? },
         15 => RefusalReason::TooManySpares,
+        16 => {
+            let node = NodeId(reader.u64("other subscription")?);
+            let index = reader.varint32("other subscription")?;
+            RefusalReason::SpareMeets { other: SubscriptionId { node, index } }
+        }
         12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },
         10 => {

@@ -35,7 +35,7 @@ fn all_paths(registry: &Registry, path: &[NodeId], to: NodeId, paths: &mut Vec<V
     if last == to {
         return paths.push(path.to_vec());
     }
-    for &next in registry.record(last).unwrap().neighbours.keys() {
+    for &next in registry.record(last).iter().flat_map(|record| record.neighbours.keys()) {
         if !path.contains(&next) {
             all_paths(registry, &[path, &[next]].concat(), to, paths);
         }
@@ -152,4 +152,88 @@ fn the_shortest_path_yields_to_two_longer_ones_that_it_crosses() {
     let mut both = [paths.first, paths.second.expect("a second path")];
     both.sort();
     assert_eq!(both, [[0, 2, 5, 7, 1], [0, 4, 6, 3, 1]].map(|path| path.map(NodeId).to_vec()));
+}
+
+/// Returns a ring of two chains between the nodes 0 and 1, each of `hops` hops.
+fn ring(hops: u64) -> Vec<Hop> {
+    let chain = |first: u64| {
+        let relays = first..first + hops - 1;
+        let nodes: Vec<u64> = [0].into_iter().chain(relays).chain([1]).collect();
+        nodes.windows(2).map(|hop| (hop[0], hop[1], 1, 2)).collect::<Vec<Hop>>()
+    };
+    // The ends have a link for each chain.
+    let [one, other] = [chain(2), chain(2 + hops)];
+    let other = other.into_iter().map(|(from, to, out, back)| (from, to, out + 2, back + 2));
+    one.into_iter().chain(other).collect()
+}
+
+#[test]
+fn no_path_of_a_pair_has_more_hops_than_the_limit() {
+    let ends = Ends { from: NodeId(0), to: NodeId(1), encrypted: false, apart: true };
+    let longest = HOPS_MAX as u64;
+    let both = shortest_pair(&registry(&ring(longest)), ends).expect("both chains");
+    assert!(both.iter().all(|path| path.len() == HOPS_MAX + 1));
+    assert_eq!(shortest_pair(&registry(&ring(longest + 1)), ends), None);
+}
+
+/// Returns the hops as those between hosts: within a host, both paths may pass nodes and hops.
+fn apart(hops: Vec<Hop>) -> Vec<Hop> {
+    hops.into_iter().map(|(one, other, out, back)| (one, other, out.max(1), back.max(1))).collect()
+}
+
+/// Returns `registry` with changed hops.
+fn with_hops(registry: &Registry, change: impl Fn(NodeId, NodeId, &mut HopInfo)) -> Registry {
+    let mut changed = Registry::new(NodeId(0), String::new());
+    for (node, record) in registry.all() {
+        let mut record = Record { version: 3, ..record.clone() };
+        record.neighbours.iter_mut().for_each(|(to, hop)| change(node, *to, hop));
+        changed.replace(Instant::ZERO, (node, node), (record, 9)).unwrap();
+    }
+    changed
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn encrypted_paths_are_those_of_a_network_without_other_hops(
+        hops in networks(),
+        plain in proptest::collection::vec(any::<bool>(), 16),
+    ) {
+        let hops = apart(hops);
+        let is_plain = |one: NodeId, other: NodeId| {
+            let same = |hop: &Hop| [(hop.0, hop.1), (hop.1, hop.0)].contains(&(one.0, other.0));
+            hops.iter().zip(&plain).any(|(hop, plain)| same(hop) && *plain)
+        };
+        let all = registry(&hops);
+        let marked = with_hops(&all, |from, to, hop| hop.encrypted = !is_plain(from, to));
+        let kept: Vec<Hop> =
+            hops.iter().filter(|hop| !is_plain(NodeId(hop.0), NodeId(hop.1))).copied().collect();
+        let ends = |encrypted, apart| Ends { from: NodeId(0), to: NodeId(1), encrypted, apart };
+        for apart in [true, false] {
+            let found = shortest_pair(&marked, ends(true, apart));
+            let expected = shortest_pair(&registry(&kept), ends(false, apart));
+            let length = |pair: &Option<[Vec<NodeId>; 2]>| {
+                pair.as_ref().map(|[one, other]| total(&[one, other]))
+            };
+            prop_assert_eq!(length(&found), length(&expected));
+        }
+    }
+
+    #[test]
+    fn paths_lead_through_no_leaf(hops in networks(), leaves in 0..128_u64) {
+        let hops = apart(hops);
+        let is_leaf = |node: u64| leaves >> node & 1 == 1;
+        let marked = with_hops(&registry(&hops), |_, to, hop| hop.leaf = is_leaf(to.0));
+        // Without processes of one host, a leaf is only an end of a path.
+        let is_inner = |node: u64| node > 1 && is_leaf(node);
+        let kept: Vec<Hop> =
+            hops.iter().filter(|hop| !is_inner(hop.0) && !is_inner(hop.1)).copied().collect();
+        for apart in [true, false] {
+            let ends = Ends { from: NodeId(0), to: NodeId(1), encrypted: false, apart };
+            let found = shortest_pair(&marked, ends);
+            let expected = least(&registry(&kept), ends);
+            prop_assert_eq!(found.map(|[one, other]| total(&[&one, &other])), expected);
+        }
+    }
 }

@@ -11,7 +11,6 @@ use crate::control::opposite::OppositeStream;
 use crate::control::pair::{Pair, Place};
 use crate::control::refusal::{Refusal, RefusalReason};
 use crate::control::registry::PairKey;
-use crate::control::spare::KnownPaths;
 use crate::control::spec::{PublisherSpec, SubscriptionSpec};
 use crate::control::split::Split;
 use crate::control::tie::tie_of;
@@ -45,7 +44,11 @@ impl Prospect {
 
 impl Control {
     /// Finds the paths of a request, and the opposite pair if it is tied to one.
-    pub(super) fn prospect(&self, pair: PairKey, request: SubscriptionSpec) -> Option<Prospect> {
+    pub(super) fn prospect(
+        &mut self,
+        pair: PairKey,
+        request: SubscriptionSpec,
+    ) -> Option<Prospect> {
         let publisher = pair.1;
         let spec = self.publisher(publisher)?;
         if let Some(refusal) = self.impossible(pair, spec, &request) {
@@ -84,12 +87,12 @@ impl Control {
     }
 
     /// Finds both paths of a request with a spare, whose shortest path is that of `shortest`.
-    fn spare_prospect(&self, shortest: Half) -> Prospect {
+    fn spare_prospect(&mut self, shortest: Half) -> Prospect {
         let Half { pair, request, path, .. } = &shortest;
         let (tree, of) = (Tree::new(&self.registry, pair.1.node), (*pair, request.encrypted));
-        let paths = KnownPaths::default().of(&self.registry, &tree, of, path.clone());
+        let (paths, met) = self.admission.paths_known.of(&self.registry, &tree, of, path.clone());
         let Some(second) = paths.second else {
-            let refusal = no_second_path(&self.registry, *pair, path);
+            let refusal = no_second_path(&self.registry, *pair, (path, request.encrypted), met);
             return Prospect::Refused(Box::new(refusal), None);
         };
         let [first, second] = [paths.first, second].map(|path| {

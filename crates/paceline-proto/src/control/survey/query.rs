@@ -140,6 +140,7 @@ mod tests {
     use crate::ids::{PublisherId, SubscriptionId};
     use crate::tag::{Pattern, Tag};
     use paceline_sched::Duration;
+    use proptest::prelude::*;
 
     fn half(node: u64, tag: &str, with: Option<&str>) -> Half {
         let request = SubscriptionSpec::all_of(Pattern::new(tag).unwrap());
@@ -153,6 +154,34 @@ mod tests {
             request: SubscriptionSpec { with: with.map(|tag| Tag::new(tag).unwrap()), ..request },
             split: Split::new([true, false].into_iter()).with_proxy(1),
             path,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_to_a_question_with_one_encoding_or_fail(
+            changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            end in any::<prop::sample::Index>(),
+            tail in proptest::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let replaced = Replaced::Number(300);
+            let first = Half { replaced, ..half(1, "camera", Some("cmd")) };
+            let query = Query::new(first, Some(half(2, "cmd", None)), true);
+            let mut bytes = query.encode().slice(1..).to_vec();
+            for (at, byte) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            let cut = end.index(bytes.len());
+            prop_assert!(Query::decode(query.encode().slice(1..=cut)).is_err());
+            if let Ok(found) = Query::decode(bytes.clone().into()) {
+                prop_assert_eq!(Query::decode(found.encode().slice(1..)), Ok(found));
+            }
+            bytes.truncate(cut);
+            bytes.extend(tail);
+            if let Ok(found) = Query::decode(bytes.into()) {
+                prop_assert_eq!(Query::decode(found.encode().slice(1..)), Ok(found));
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::contract::Quote;
 use crate::shell::command::TriedQuote;
+use paceline_proto::SubscriptionId;
 use paceline_proto::control::{ControlOutput, SubscriptionSpec, TrafficTrial};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
@@ -14,14 +15,15 @@ pub(crate) struct Asking {
 }
 
 impl Engine {
-    /// Asks the paths of all publishers that `spec` matches. Each answers once, within 500 ms. The
-    /// answers are complete when `reply` and its clones are dropped.
+    /// Asks the paths of all publishers that `spec` matches, for a new subscription or a change of `changed`, which has
+    /// no trials. Each answers once, within 500 ms. The answers are complete when `reply` and its clones are dropped.
     pub(super) fn ask_prospects(
         &mut self,
         now: Instant,
-        spec: &SubscriptionSpec,
+        (changed, spec): (Option<SubscriptionId>, &SubscriptionSpec),
         (trials, reply): (&[TrafficTrial], &Sender<TriedQuote>),
     ) {
+        let to = changed.map_or(self.control.me(), |id| id.node);
         let mut matching = Vec::new();
         for node in self.control.nodes() {
             for (&publisher, source) in node.publishers {
@@ -29,7 +31,7 @@ impl Engine {
                     let (tag, node) = (source.tag.clone(), node.name.to_owned());
                     let complete = false;
                     let (grant, refusal) = (None, None);
-                    let estimate = self.control.estimate(publisher, spec);
+                    let estimate = self.control.estimate(to, publisher, spec);
                     let opposite = None;
                     let known = Quote {
                         publisher,
@@ -46,9 +48,12 @@ impl Engine {
             }
         }
         for known in matching {
-            if let Some(survey) =
-                self.control.survey_trials(now, known.publisher, spec.clone(), trials.to_vec())
-            {
+            let (publisher, spec) = (known.publisher, spec.clone());
+            let survey = match changed {
+                Some(id) => self.control.survey_change(now, id, publisher, spec),
+                None => self.control.survey_trials(now, publisher, spec, trials.to_vec()),
+            };
+            if let Some(survey) = survey {
                 self.asking.insert(survey, Asking { known, reply: reply.clone() });
             }
         }
