@@ -40,7 +40,7 @@ pub struct Demand {
     pub declared: bool,
     /// True if rate and burst are those of an envelope, and samples may be shorter than the longest one only.
     pub varies: bool,
-    /// True if admission reserves less because of a loss tolerance.
+    /// True if admission reserves less because of a loss tolerance, except for video.
     pub saves_loss: bool,
 }
 

@@ -205,7 +205,9 @@ pub(crate) fn demand(
     let (bytes, declared) = (whole(wire), budget.is_some());
     let burst = whole(wire.saturating_add(early));
     let (bytes_per_s, varies) = (whole(rate), false);
-    let saves_loss = asks.iter().any(|ask| saved_here(spec, form, ask).x() > 0);
+    // Video chooses itself which pictures to leave out.
+    let saves = |ask: &Ask| !spec.kind.is_video() && saved_here(spec, form, ask).x() > 0;
+    let saves_loss = asks.iter().any(saves);
     let peak = plan::Demand { bytes, burst, bytes_per_s, declared, varies, saves_loss };
     let long_term =
         envelope(spec, form, asks).filter(|_| declared).map(|it| it.on_wire((period, jitter)));

@@ -124,7 +124,8 @@ impl StreamSpec {
     /// A contract contributes its demanded rate and the service curve that admission assumed. The curve
     /// serves the burst within the deadline less `blocked`, and continues at the rate: the peak rate for samples
     /// that vary in size, because a curve begins again whenever the stream has nothing to send. Samples begin early if
-    /// admission counts on it. The longest one then takes at most two thirds of the deadline.
+    /// admission counts on it. The longest one then takes at most two thirds of the deadline there, which
+    /// includes a margin that the contract here does not.
     pub(in crate::link) fn terms(&self, blocked: Duration, wire: &Wire) -> Terms {
         let mut terms = Terms::new(self.class());
         if let (ServiceClass::Contracted(contract), true) = (&mut terms.class, self.is_patient()) {
@@ -135,7 +136,7 @@ impl StreamSpec {
         }
         let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
         let early =
-            demand.saves_loss && wire.time_of(demand.bytes) <= contract.deadline.mul_div(2, 3);
+            demand.saves_loss && wire.time_of(demand.bytes) <= contract.deadline.mul_div(3, 4);
         let terms = terms.with_rate(demand.bytes_per_s).with_early_begin(early);
         let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
         let (burst, bits) =
