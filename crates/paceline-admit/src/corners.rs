@@ -266,6 +266,7 @@ impl Corners {
     ) -> Result<(), Excess> {
         let (level, slope) = (self.level, self.slope);
         let begun = self.begun(minus, plus);
+        let longest_begun = begun.last().map_or(0, |(_, sample)| *sample);
         let mut scan =
             Scan { rate: i128::from(rate), level, slope, blocking: other, begun, first: None };
         let mut more: Vec<Corner> = plus.corners().to_vec();
@@ -307,7 +308,7 @@ impl Corners {
         }
         let Some(excess) = scan.first else { return Ok(()) };
         let exact = plus.due.and_then(|due| {
-            let from = self.carried_from((rate, other), minus, plus)?;
+            let from = self.carried_from((rate, other.max(longest_begun)), minus, plus)?;
             let minus = minus.and_then(|it| it.due.as_ref());
             self.dues.check((rate, other), minus, &due, (excess.at, from), trials)
         });
@@ -346,8 +347,7 @@ impl Corners {
         let (level, slope) = (self.level + added.0 - taken.0, self.slope + added.1 - taken.1);
         let left = i128::from(rate) - slope;
         let lengths = self.lengths.last_key_value().map(|(length, _)| *length);
-        let begun = self.begun(minus, plus).last().map(|(_, sample)| *sample);
-        let packets = [Some(other), lengths, begun, plus.blocks().map(|(_, packet)| packet)];
+        let packets = [Some(other), lengths, plus.blocks().map(|(_, packet)| packet)];
         let longest = packets.into_iter().flatten().max().unwrap_or(0);
         let waits = level + signed(nanobits(longest));
         let after = if left > 0 { waits.max(0) / left + 1 } else { return None };

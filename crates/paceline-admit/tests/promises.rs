@@ -268,12 +268,12 @@ fn streams(contracts: &[(Contract, u64)], end: Instant) -> Vec<Spec> {
 
 /// Returns a stream with this contract that begins at any time, pauses, and is early at random.
 fn with_pauses(random: &mut Random, (contract, bytes): &(Contract, u64), end: Instant) -> Spec {
-    let (mut turn, mut instants) = (Instant::from_millis(random.within(50, 200)), Vec::new());
-    while turn < end {
+    let (mut next, mut instants) = (Instant::from_millis(random.within(50, 200)), Vec::new());
+    while next < end {
         let early = random.within(0, contract.jitter.as_nanos());
-        instants.push(turn - Duration::from_nanos(early));
+        instants.push(next - Duration::from_nanos(early));
         let pause = if random.within(0, 30) == 0 { random.within(0, 60_000) } else { 0 };
-        turn += contract.period.saturating_add(Duration::from_micros(pause));
+        next += contract.period.saturating_add(Duration::from_micros(pause));
     }
     let size = u32::try_from(*bytes).expect("small");
     spec(promised_terms(contract, *bytes), vec![size], Arrivals::At(instants))

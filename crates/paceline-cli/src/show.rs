@@ -159,8 +159,8 @@ impl Block {
         let mut out = String::new();
         let (columns, rows) = match (self.terminal, self.to_stderr) {
             (false, _) => (usize::MAX, usize::MAX),
-            (true, true) => size_of(io::stderr()).unwrap_or(UNKNOWN_SIZE),
-            (true, false) => size_of(io::stdout()).unwrap_or(UNKNOWN_SIZE),
+            (true, true) => terminal_size(io::stderr()).unwrap_or(UNKNOWN_SIZE),
+            (true, false) => terminal_size(io::stdout()).unwrap_or(UNKNOWN_SIZE),
         };
         let text = harmless(text);
         let lines = fitting(&text, columns, rows);
@@ -193,11 +193,11 @@ const UNKNOWN_SIZE: (usize, usize) = (100, usize::MAX);
 
 /// Returns the columns of the terminal at standard output.
 pub(crate) fn stdout_columns() -> Option<usize> {
-    size_of(io::stdout()).map(|(columns, _)| columns)
+    terminal_size(io::stdout()).map(|(columns, _)| columns)
 }
 
 /// Returns the columns and rows of a terminal; `None` if they are unknown.
-fn size_of(terminal: impl AsFd) -> Option<(usize, usize)> {
+fn terminal_size(terminal: impl AsFd) -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(terminal).ok()?;
     // A terminal of unknown size reports 0.
     let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));

@@ -497,8 +497,7 @@ impl Control {
     pub fn poll_output(&mut self) -> Option<ControlOutput> {
         // One round of decisions may require another, but never many.
         for _ in 0..ROUNDS_MAX {
-            let is_taken = self.outputs.is_empty() && self.sends.is_empty();
-            if self.dirty && (is_taken || !self.admission.defers) {
+            if self.dirty {
                 self.recompute();
             }
         }

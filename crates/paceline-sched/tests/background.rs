@@ -94,12 +94,8 @@ impl Link {
         let Some((at, left)) = waiting.front_mut() else { panic!("picked {picked:?} for nothing") };
         *left -= 1;
         if *left > 0 {
-            let left = nanos(*left * SEGMENT);
-            self.discipline.handle_segment(
-                picked,
-                1,
-                Left { service: left, segment: 1, last: true },
-            );
+            let (service, last) = (nanos(*left * SEGMENT), *left == 1);
+            self.discipline.handle_segment(picked, 1, Left { service, segment: 1, last });
         } else {
             *delay = (*delay).max(self.now - *at);
             waiting.pop_front();

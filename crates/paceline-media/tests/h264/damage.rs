@@ -49,10 +49,10 @@ fn damage_at_every_kind_of_byte_is_reported_and_recovered() {
                     let mut damaged = units.clone();
                     damaged[number][at] ^= change;
                     let output = transcode(&mut transcoder(), slices(&damaged), |_| true);
-                    let mended = &output.events[3..];
+                    let repaired = &output.events[3..];
                     assert!(
-                        mended.iter().all(|event| matches!(event, Event::Coded { .. })),
-                        "unit {number}, {what} at {at} ^ {change:#x}: {mended:?}"
+                        repaired.iter().all(|event| matches!(event, Event::Coded { .. })),
+                        "unit {number}, {what} at {at} ^ {change:#x}: {repaired:?}"
                     );
                 }
             }
@@ -69,9 +69,9 @@ fn truncation_anywhere_is_reported_and_recovered() {
                 let mut damaged = units.clone();
                 damaged[number].truncate(len);
                 let output = transcode(&mut transcoder(), slices(&damaged), |_| true);
-                let mended = &output.events[3..];
-                let coded = mended.iter().all(|event| matches!(event, Event::Coded { .. }));
-                assert!(coded, "unit {number} cut to {len} bytes: {mended:?}");
+                let repaired = &output.events[3..];
+                let coded = repaired.iter().all(|event| matches!(event, Event::Coded { .. }));
+                assert!(coded, "unit {number} cut to {len} bytes: {repaired:?}");
                 assert!(!output.failed().is_empty(), "unit {number} cut to {len} bytes");
             }
         }

@@ -165,8 +165,6 @@ pub(crate) struct Admission {
     pub(super) paths_known: KnownPaths,
     /// True if a pair has taken its second path since the last round.
     took_over: bool,
-    /// True if the last round only let pairs take their second paths. The next round must wait until its outputs are taken.
-    pub(super) defers: bool,
     keys: BTreeMap<Key, PairKey>,
     backoffs: BTreeMap<PairKey, Backoff>,
     /// The number of entries of `backoffs` with a refusal.
@@ -260,7 +258,6 @@ impl Admission {
             spares: BTreeMap::new(),
             paths_known: KnownPaths::default(),
             took_over: false,
-            defers: false,
             keys: BTreeMap::new(),
             backoffs: BTreeMap::new(),
             refused: 0,
@@ -329,7 +326,10 @@ impl Admission {
 
     /// Requests the reservations that the pairs of this node's publishers need and lack, and releases those
     /// that are no longer needed. `pairs` must be ordered by key.
-    pub(super) fn decide(&mut self, now: Instant, round: &Round<'_>, pairs: &[Pair<'_>]) {
+    ///
+    /// Returns false if pairs have only taken their second paths, and the rest must wait until that is output: for the next
+    /// round, at [`Self::wake_at`].
+    pub(super) fn decide(&mut self, now: Instant, round: &Round<'_>, pairs: &[Pair<'_>]) -> bool {
         self.rounds += 1;
         self.incomplete.clone_from(&round.ties.incomplete);
         self.wake = Instant::FAR;
@@ -343,11 +343,11 @@ impl Admission {
         for pair in &acts {
             self.leave_broken_path(now, round.registry, pair.key());
         }
-        self.defers = core::mem::take(&mut self.took_over);
-        if self.defers {
+        if core::mem::take(&mut self.took_over) {
             // The search of new second paths must not delay the takeovers.
             self.wake = now;
-            return self.follow_reservations();
+            self.follow_reservations();
+            return false;
         }
         for pair in acts {
             let Some((moved, basis)) = self.basis_of(round, pair) else { continue };
@@ -365,6 +365,7 @@ impl Admission {
             }
         }
         self.follow_reservations();
+        true
     }
 
     /// Returns the inputs of a pair's next request, and the pair on its first path if that is chosen together with its spare's.

@@ -54,12 +54,12 @@ fn decide(
     round: &Round<'_>,
     pairs: &[Pair<'_>],
     denied: &BTreeMap<PairKey, u64>,
-) -> Vec<Change> {
+) -> (bool, Vec<Change>) {
     let asking = |pair: &&Pair<'_>| denied.get(&pair.key()) != Some(&pair.request.revision);
     let asking = pairs.iter().filter(asking).cloned();
     let asking: Vec<Pair<'_>> = asking.map(|pair| admission.awoken(pair)).collect();
-    admission.decide(now, round, &asking);
-    admission.marks(round, &asking)
+    let is_complete = admission.decide(now, round, &asking);
+    (is_complete, admission.marks(round, &asking))
 }
 
 /// Returns the pairs without those that end at `me` and wait for the opposite contract.
@@ -145,7 +145,8 @@ impl Control {
         let denied = blocked_elsewhere(registry, &tree, me);
         let barred = denied.keys().chain(blocked.keys()).copied().collect();
         let round = Round { me, registry, tree: &tree, news, ties: &ties, blocked: &barred };
-        let mut marks = decide(&mut self.admission, self.now, &round, &pairs, &denied);
+        let (is_complete, mut marks) =
+            decide(&mut self.admission, self.now, &round, &pairs, &denied);
         marks.extend(self.places.plan(registry, &tree, &self.admission, &pairs));
         for key in forbidden {
             self.admission.reservations.forbid(self.now, key);
@@ -186,8 +187,9 @@ impl Control {
         (self.incomplete, self.announced) = (ties.incomplete, announced);
         self.announce_rights(rights);
         self.send_refusal_overflow();
-        let news = marked || news && self.admission.defers;
-        (self.dirty, self.news, self.awaited) = (marked, news, awaited);
+        // Otherwise the next round begins at the next timeout, after the outputs of this one.
+        self.dirty = marked && is_complete;
+        (self.news, self.awaited) = (marked || news && !is_complete, awaited);
         self.report_installs(streams.installed);
         self.report_matching(streams.matching);
         self.report_heard(streams.heard);

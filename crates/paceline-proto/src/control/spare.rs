@@ -397,6 +397,8 @@ mod tests {
         assert_eq!((output.target, &output.subscriptions[..]), (Target::Hop(IDS[2]), &both[..]));
         assert!(!searched(node));
         while node.poll_output().is_some() {}
+        node.handle_timeout(net.now);
+        while node.poll_output().is_some() {}
         assert!(searched(node));
     }
 }

@@ -2,6 +2,7 @@
 //! acknowledged, and retransmitted pieces.
 
 use super::contents::{Item, Notice, Piece};
+use super::pacing::PIECE_MIN;
 use super::repairs::{RepairKey, Standing};
 use super::retransmit::Next;
 use super::{Link, StreamIndex};
@@ -13,9 +14,6 @@ use crate::wire::segment::{
     DataHead, Mend, OPEN_MENDED_BYTES_MAX, stream_place, write_open_mended,
 };
 use paceline_sched::Instant;
-
-/// The minimum size of a piece, in bytes, when it is cut to fill the rest of a frame.
-const PIECE_MIN: usize = 256;
 
 impl Link {
     /// Returns `true` if a segment of a stream may share the frame with the segments already in it. A frame

@@ -11,7 +11,7 @@
 
 use super::stream::Stream;
 use super::{Link, StreamIndex};
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::ids::SubscriptionId;
 use paceline_sched::Instant;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,8 +33,6 @@ enum Covers {
 #[derive(Clone, Debug)]
 struct Departure {
     stream: StreamIndex,
-    publisher: PublisherId,
-    hop: NodeId,
     subscriptions: Arc<[SubscriptionId]>,
     covers: Covers,
 }
@@ -51,8 +49,10 @@ impl Departure {
             new.spec.contract.map(|contract| new.spec.upstream.saturating_add(contract.deadline));
         let late = within.is_none_or(|within| first.published_at + within < now);
         let joins = |id: &SubscriptionId| new.spec.subscriptions.binary_search(id).is_ok();
+        let place = |stream: &Stream| (stream.spec.publisher, stream.spec.hop);
         covered
             && !late
+            && place(old) == place(new)
             && !old.held
             && !old.suspended
             && first.seq < next.seq
@@ -111,8 +111,6 @@ impl Link {
         subscriptions: Arc<[SubscriptionId]>,
         covers: Covers,
     ) {
-        let Some(spec) = self.streams.get(stream).map(|stream| &stream.spec) else { return };
-        let (publisher, hop) = (spec.publisher, spec.hop);
         if subscriptions.is_empty() {
             return;
         }
@@ -120,7 +118,7 @@ impl Link {
         if departures.len() >= Successions::MAX {
             departures.pop_front();
         }
-        departures.push_back(Departure { stream, publisher, hop, subscriptions, covers });
+        departures.push_back(Departure { stream, subscriptions, covers });
     }
 
     /// Determines which samples precede others, when the owner has passed all samples that were published before a change.
@@ -147,22 +145,17 @@ impl Link {
     }
 
     fn predecessor(&self, now: Instant, index: StreamIndex) -> Option<StreamIndex> {
-        if self.successions.departures.is_empty() {
+        let departures = &self.successions.departures;
+        if departures.is_empty() {
             return None;
         }
         let new = self.streams.get(index).filter(|new| !new.head_begun)?;
-        let place = (new.spec.publisher, new.spec.hop);
-        let its = self
-            .successions
-            .departures
-            .iter()
-            .filter(|left| left.stream != index && (left.publisher, left.hop) == place);
         let precedes = |left: &&Departure| {
-            let old = self.streams.get(left.stream);
+            let old = self.streams.get(left.stream).filter(|_| left.stream != index);
             old.is_some_and(|old| left.precedes(now, old, new))
                 && self.expiry(now, left.stream).is_none()
                 && !self.is_hopeless(now, left.stream)
         };
-        its.filter(|left| precedes(left)).map(|left| left.stream).next()
+        departures.iter().find(precedes).map(|left| left.stream)
     }
 }

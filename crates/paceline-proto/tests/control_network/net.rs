@@ -199,17 +199,13 @@ impl Net {
         }
     }
 
-    /// Returns true if pairs may take their second paths: such a round sends before the next round begins.
-    fn may_take_over(&self, node: usize) -> bool {
-        let mut views = self.nodes[node].nodes();
-        views.any(|view| view.subscriptions.values().any(|spec| spec.spare))
-    }
-
     pub(crate) fn drain(&mut self, node: usize) {
         let mut sending = false;
         while let Some(output) = self.nodes[node].poll_output() {
-            let is_send = matches!(output, ControlOutput::Send { .. });
-            assert!(!sending || is_send || self.may_take_over(node), "{output:?} after a send");
+            assert!(
+                !sending || matches!(output, ControlOutput::Send { .. }),
+                "{output:?} after a send"
+            );
             let seen = &mut self.seen[node];
             match output {
                 ControlOutput::Send { hop, message } => {

@@ -85,7 +85,7 @@ impl<R: Rules> Core<R> {
         }
     }
 
-    /// Updates the head of `index` in the lists, after its window or what is left of it changed.
+    /// Updates the head of `index` in the lists, after a change of its window or remaining service.
     fn list_anew(&mut self, index: StreamIndex) {
         let Some((stream, clauses)) = self.streams.get_mut(index).filter(|(s, _)| s.has_head())
         else {

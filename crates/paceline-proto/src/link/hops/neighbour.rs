@@ -3,6 +3,7 @@
 use super::closes::push_bounded;
 use super::hop::{Hop, WINDOW_FRAMES};
 use crate::link::contents::{Item, Notice, Part};
+use crate::link::pacing::PIECE_MIN;
 use crate::wire::frame::FrameBuf;
 use crate::wire::segment::{ControlHead, PART_BYTES_MAX, write_part};
 use bytes::Bytes;
@@ -14,9 +15,6 @@ use std::collections::VecDeque;
 const CONTROL_WAITING_MAX: usize = 8_192;
 /// The number of frames with control that may be in flight beyond the window of data.
 const CONTROL_FRAMES: usize = 3;
-/// The minimum size of a piece, in bytes, when a message is cut to fill the rest of a frame.
-const PIECE_MIN: usize = 256;
-
 /// A next hop, with the control messages and notices for it.
 #[derive(Debug)]
 pub(in crate::link) struct Neighbour {

@@ -9,7 +9,8 @@ use paceline_sched::{Capacity, Duration, Policy};
 /// The size of our own headers in a frame with one segment of a typical sample, in bytes.
 const FRAME_HEADERS: u64 = 64;
 
-/// The minimum size of a piece, in bytes, when a sample is cut to fill the rest of a frame. Shorter samples are never cut.
+/// The minimum size of a piece, in bytes, when a sample or message is cut to fill the rest of a frame. Shorter ones are never
+/// cut.
 pub(in crate::link) const PIECE_MIN: usize = 256;
 
 /// The wire of a link.

@@ -156,8 +156,8 @@ fn subscriptions(ids: &[u32]) -> Arc<[SubscriptionId]> {
 #[test]
 fn a_subscription_that_moves_to_another_stream_receives_its_samples_in_order() {
     // Subscription 1 moves to a stream with a shorter deadline, which serves subscription 2, too. The old stream ends, ends
-    // with a later sample, or goes on for subscription 3; or the new stream has no subscription of the old one.
-    for (case, moves) in [("closes", 1), ("ends", 1), ("goes on", 1), ("apart", 4)] {
+    // with a later sample, or continues for subscription 3; or the new stream has no subscription of the old one.
+    for (case, moves) in [("closes", 1), ("ends", 1), ("continues", 1), ("apart", 4)] {
         let (mut now, mut a, mut b) = thin();
         open_for(&mut a, STREAM, (every(2), 20_000), &[1, 3]);
         push(&mut a, now, STREAM, 0..6);
@@ -173,7 +173,7 @@ fn a_subscription_that_moves_to_another_stream_receives_its_samples_in_order() {
         }
         a.link.handle_timeout(now);
         push(&mut a, now, NEW, 6..8);
-        if case == "goes on" {
+        if case == "continues" {
             push(&mut a, now, STREAM, 6..8);
         }
         talk(&mut now, &mut a, &mut b, 12);
@@ -184,7 +184,7 @@ fn a_subscription_that_moves_to_another_stream_receives_its_samples_in_order() {
         } else {
             assert_eq!(older, 6, "{case}: {:?}", b.got);
         }
-        if case == "goes on" {
+        if case == "continues" {
             assert_eq!(b.got, [0, 1, 2, 3, 4, 5, 6, 7, 6, 7], "later samples are independent");
         }
     }

@@ -108,7 +108,7 @@ async fn accept(shared: Arc<Shared>, endpoint: Endpoint, sends_datagrams: bool) 
                 match timeout(OPEN_MAX, opening).await {
                     Ok(Ok((connection, streams))) => {
                         let opened = opened(connection, streams, sends_datagrams);
-                        drop(shared.serve(opened, Some(began), || ()).await);
+                        shared.serve_incoming(opened, began).await;
                     }
                     Ok(Err(error)) => shared.turned_away(&from, &cause::of_quic(&error)),
                     Err(_) => {}

@@ -93,6 +93,16 @@ impl Shared {
         self.audit.note_stranger(self.entry("refused", from, why));
     }
 
+    /// Serves an incoming connection until it ends.
+    pub(super) async fn serve_incoming<R, W>(&self, opened: Opened<R, W>, began: Handshake)
+    where
+        R: AsyncRead + Unpin + Send,
+        W: Sink,
+    {
+        // What ends it is reported there.
+        drop(self.serve(opened, Some(began), || ()).await);
+    }
+
     /// Exchanges introductions, calls `connected`, and receives the frames of the peer until the connection ends.
     ///
     /// # Errors

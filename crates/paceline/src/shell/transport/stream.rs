@@ -54,7 +54,7 @@ fn is_tls(endpoint: &str) -> bool {
 async fn serve_tcp(shared: Arc<Shared>, (stream, from): (TcpStream, SocketAddr), began: Handshake) {
     let account = if shared.is_local { account::of_tcp(&stream, from).await } else { None };
     let proof = account.map_or(Proof::Nothing, Proof::User);
-    drop(shared.serve(Opened { proof, ..over_tcp(stream, from) }, Some(began), || ()).await);
+    shared.serve_incoming(Opened { proof, ..over_tcp(stream, from) }, began).await;
 }
 
 /// Serves a connection over TLS.
@@ -65,9 +65,7 @@ async fn serve_tls(
     began: Handshake,
 ) {
     match timeout(OPEN_MAX, acceptor.accept(stream)).await {
-        Ok(Ok(stream)) => {
-            drop(shared.serve(over_tls(stream.into(), from), Some(began), || ()).await);
-        }
+        Ok(Ok(stream)) => shared.serve_incoming(over_tls(stream.into(), from), began).await,
         Ok(Err(error)) => shared.turned_away(&format!("tls/{from}"), &cause::of_io(&error)),
         Err(_) => {}
     }

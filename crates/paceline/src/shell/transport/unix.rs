@@ -44,7 +44,7 @@ pub(super) fn listen(shared: &Arc<Shared>, path: &Path) -> Result<(), Error> {
         let place = place.clone();
         async move {
             match opened(&place, stream) {
-                Ok(opened) => drop(shared.serve(opened, Some(began), || ()).await),
+                Ok(opened) => shared.serve_incoming(opened, began).await,
                 Err(error) => shared.turned_away(&place, &error.to_string()),
             }
         }
