@@ -19,12 +19,11 @@
 //! A guarantee remains valid under later admissions, because no stream is admitted that would
 //! violate it. Under HFSC one packet in millions was observed late (docs/concepts/admission.md).
 
-use crate::corners::{Corners, Piece};
+use crate::corners::Corners;
 use crate::demand::StreamDemand;
 use crate::due::Trials;
-use crate::ledger::{Amounts, Ledger};
+use crate::ledger::Ledger;
 use crate::levels::Levels;
-use crate::owed::Owed;
 use crate::verdict::{AdmissionResult, LinkRefusal};
 use paceline_sched::Duration;
 use std::collections::BTreeMap;
@@ -267,7 +266,7 @@ impl Admission {
         let mut tentative =
             self.trunks.get(&trunk).into_iter().flat_map(|held| held.demands(false));
         let before = tentative.find(|(other, _)| *other == holder);
-        let bytes = |demand: &StreamDemand| self.amounts(demand).buffer;
+        let bytes = |demand: &StreamDemand| self.spec.amounts(demand).buffer;
         let before = before.map_or(0, |(_, demand)| bytes(&demand));
         let held = self.ledger.held.buffer.saturating_sub(before).saturating_add(bytes(relaxed));
         own.is_none_or(|most| held.saturating_add(self.buffer_elsewhere) <= most)
@@ -401,10 +400,10 @@ impl Admission {
         let ([firm, charges], [firm_after, charges_after]) = (before, after);
         let (gone, come) = difference(firm, firm_after);
         for firm in gone {
-            self.ledger.installed.take(self.amounts(&firm));
+            self.ledger.installed.take(self.spec.amounts(&firm));
         }
         for firm in come {
-            self.ledger.installed.add(self.amounts(&firm));
+            self.ledger.installed.add(self.spec.amounts(&firm));
         }
         let (gone, come) = difference(charges, charges_after);
         gone.iter().for_each(|charge| self.take(charge));
@@ -412,7 +411,7 @@ impl Admission {
     }
 
     fn add(&mut self, demand: &StreamDemand) {
-        self.ledger.held.add(self.amounts(demand));
+        self.ledger.held.add(self.spec.amounts(demand));
         match self.spec.rule {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
@@ -423,7 +422,7 @@ impl Admission {
             | AdmissionTest::Hfsc
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
-                if let Some(piece) = self.piece(demand) {
+                if let Some(piece) = self.spec.piece(demand) {
                     self.corners.add(&piece);
                 }
                 self.windows.add(demand);
@@ -432,7 +431,7 @@ impl Admission {
     }
 
     fn take(&mut self, demand: &StreamDemand) {
-        self.ledger.held.take(self.amounts(demand));
+        self.ledger.held.take(self.spec.amounts(demand));
         match self.spec.rule {
             AdmissionTest::Fifo
             | AdmissionTest::SigmaRho { .. }
@@ -443,75 +442,11 @@ impl Admission {
             | AdmissionTest::Hfsc
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
-                if let Some(piece) = self.piece(demand) {
+                if let Some(piece) = self.spec.piece(demand) {
                     self.corners.take(&piece);
                 }
                 self.windows.take(demand);
             }
         }
     }
-
-    fn amounts(&self, demand: &StreamDemand) -> Amounts {
-        let cpu = self.spec.cpu.map_or(0, |cpu| {
-            // A source's burst is one sample, whose packets share its cost.
-            let dual = demand.source().dual();
-            let forwarding = cpu.cost.of_stream(dual.peak_burst, dual.rate);
-            forwarding.saturating_add(demand.work()).min(CPU_MAX)
-        });
-        let amounts = Amounts::of(demand, cpu);
-        let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);
-        // Without a guaranteed delay, nothing bounds the queue but the burst.
-        let buffer = if self.spec.timed { amounts.buffer } else { demand.traffic().burst() };
-        Amounts { rate, buffer, ..amounts }
-    }
-
-    /// Returns the services owed to a stream with a loss tolerance, if the rule counts them and samples can begin early
-    /// enough, or if only rates are tested.
-    fn owed(&self, demand: &StreamDemand) -> Option<Owed> {
-        let owed = Owed::of(demand)?;
-        let early = || self.begins_within(demand, demand.deadline().mul_div(2, 3));
-        let counts = matches!(self.spec.rule, AdmissionTest::Vds { .. }) && early();
-        (counts || !self.spec.timed).then_some(owed)
-    }
-
-    /// Returns true if no divided sample of the stream takes longer than `time`.
-    fn begins_within(&self, demand: &StreamDemand, time: Duration) -> bool {
-        demand.begun().is_none_or(|(_, longest)| {
-            self.spec.capacity.time_for(longest).saturating_add(self.spec.latency) <= time
-        })
-    }
-
-    /// Returns the least time until the deadline of a sample that has begun early, in nanoseconds, if the discipline
-    /// begins samples early.
-    fn begun(&self, demand: &StreamDemand) -> Option<u64> {
-        let (time, _) = demand.begun()?;
-        let begins = matches!(self.spec.rule, AdmissionTest::Vds { .. });
-        let left = time.as_nanos().saturating_sub(self.spec.latency.as_nanos());
-        (begins && self.begins_within(demand, time)).then_some(left)
-    }
-
-    /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
-    /// host's latency.
-    fn piece(&self, demand: &StreamDemand) -> Option<Piece> {
-        let left = demand.deadline().as_nanos().checked_sub(self.spec.latency.as_nanos())?;
-        match self.spec.rule {
-            AdmissionTest::Hfsc => self.curve(demand).map(|curve| Piece::service(&curve)),
-            AdmissionTest::Edf
-            | AdmissionTest::Vds { .. }
-            | AdmissionTest::Dwcs { .. }
-            | AdmissionTest::Fifo
-            | AdmissionTest::StaticPriority
-            | AdmissionTest::Unguaranteed
-            | AdmissionTest::Delivery
-            | AdmissionTest::SigmaRho { .. } => {
-                let re_spaced = self.spec.rule.regulates();
-                (left > 0).then(|| {
-                    Piece::due(demand, left, self.owed(demand), (re_spaced, self.begun(demand)))
-                })
-            }
-        }
-    }
 }
-
-/// A limit that no real cost reaches. [`Admission::TRUNKS_MAX`] times this value does not overflow.
-const CPU_MAX: u64 = 1 << 46;

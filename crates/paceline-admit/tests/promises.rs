@@ -216,6 +216,26 @@ fn contracts(random: &mut Random) -> Vec<(Contract, u64)> {
         .collect()
 }
 
+/// The samples of a window so far, and those of them that missed.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    samples: u32,
+    missed: u32,
+}
+
+impl Window {
+    /// Counts a sample. Returns true if no more have missed than the contract tolerates.
+    fn count(&mut self, contract: &Contract, in_time: bool) -> bool {
+        self.samples += 1;
+        self.missed += u32::from(!in_time);
+        let is_kept = self.missed <= contract.loss.x();
+        if self.samples == contract.loss.y() {
+            *self = Self::default();
+        }
+        is_kept
+    }
+}
+
 /// The results for the contracts of one link.
 #[derive(Default)]
 struct Windows {
@@ -316,14 +336,14 @@ enum Begun {
 /// permitted.
 fn is_kept(policy: Policy, contracts: &[(Contract, u64)], begun: Begun, end: Instant) -> bool {
     let mut timeline = shared(policy, contracts, end);
-    let mut windows: Vec<(u32, u32)> = Vec::new();
+    let mut windows: Vec<Window> = Vec::new();
     for (stream, (contract, _)) in (0..).map(StreamIndex).zip(contracts) {
         let missed = match begun {
             Begun::Fresh => 0,
             Begun::Used => contract.loss.x(),
         };
         timeline.handle_skipped(stream, missed);
-        windows.push((missed, missed));
+        windows.push(Window { samples: missed, missed });
     }
     for step in timeline {
         let Step::Decided(decision) = step else { continue };
@@ -334,12 +354,8 @@ fn is_kept(policy: Policy, contracts: &[(Contract, u64)], begun: Begun, end: Ins
         };
         let in_time = decision.outcome == Outcome::OnTime
             && decision.delay.is_some_and(|delay| delay <= contract.deadline);
-        *window = (window.0 + 1, window.1 + u32::from(!in_time));
-        if window.1 > contract.loss.x() {
+        if !window.count(contract, in_time) {
             return false;
-        }
-        if window.0 == contract.loss.y() {
-            *window = (0, 0);
         }
     }
     true
@@ -354,7 +370,7 @@ impl Windows {
         };
         let loads: u64 = kept.iter().map(load).sum();
         self.overfull += u64::from(loads > capacity().bits_per_s());
-        let mut windows = vec![(0, 0); kept.len()];
+        let mut windows = vec![Window::default(); kept.len()];
         for step in shared(policy, &kept, END) {
             let Step::Decided(decision) = step else { continue };
             let place = decision.stream.0 as usize;
@@ -362,20 +378,15 @@ impl Windows {
             else {
                 continue;
             };
-            if decision.outcome == Outcome::OnTime {
+            let in_time = decision.outcome == Outcome::OnTime;
+            if in_time {
                 let delay = decision.delay.expect("sent");
                 assert!(delay <= contract.deadline, "{policy} {seed}: {delay} of {contract:?}");
                 let part = delay.as_nanos() * 1_000 / contract.deadline.as_nanos();
                 self.worst = self.worst.max(part);
-            } else {
-                window.1 += 1;
-                self.missed += 1;
             }
-            assert!(window.1 <= contract.loss.x(), "{policy} {seed}: {contract:?}");
-            window.0 += 1;
-            if window.0 == contract.loss.y() {
-                *window = (0, 0);
-            }
+            self.missed += u64::from(!in_time);
+            assert!(window.count(contract, in_time), "{policy} {seed}: {contract:?}");
             self.samples += 1;
         }
     }
@@ -400,7 +411,7 @@ fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
     }
 }
 
-/// Sources that pause, and one that sends smaller samples more often than its contract allows: it harms only itself.
+/// Sources that pause, and one that sends whole or smaller samples more often than its contract allows: it harms only itself.
 #[test]
 fn an_admitted_set_is_kept_next_to_a_greedy_source() {
     for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd, Policy::Edf] {
@@ -414,7 +425,7 @@ fn an_admitted_set_is_kept_next_to_a_greedy_source() {
             let mut streams: Vec<Spec> =
                 kept.iter().map(|one| with_pauses(&mut random, one, end)).collect();
             streams[greedy] = beyond(&mut random, &kept[greedy], end);
-            let mut windows = vec![(0, 0); kept.len()];
+            let mut windows = vec![Window::default(); kept.len()];
             for step in timeline(policy, streams, end) {
                 let Step::Decided(decision) = step else { continue };
                 let place = decision.stream.0 as usize;
@@ -422,13 +433,9 @@ fn an_admitted_set_is_kept_next_to_a_greedy_source() {
                     excess += u64::from(place == greedy);
                     continue;
                 }
-                let (contract, window) = (kept[place].0, &mut windows[place]);
+                let contract = &kept[place].0;
                 let in_time = decision.delay.is_some_and(|delay| delay <= contract.deadline);
-                *window = (window.0 + 1, window.1 + u32::from(!in_time));
-                assert!(window.1 <= contract.loss.x(), "{policy} {seed}: {contract:?}");
-                if window.0 == contract.loss.y() {
-                    *window = (0, 0);
-                }
+                assert!(windows[place].count(contract, in_time), "{policy} {seed}: {contract:?}");
                 samples += 1;
             }
         }

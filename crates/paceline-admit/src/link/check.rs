@@ -106,9 +106,9 @@ impl Admission {
     fn test_sums(&self, before: Option<&StreamDemand>, after: &StreamDemand) -> Result<(), Lack> {
         let mut held = self.ledger.held;
         if let Some(before) = before {
-            held.take(self.amounts(before));
+            held.take(self.spec.amounts(before));
         }
-        held.add(self.amounts(after));
+        held.add(self.spec.amounts(after));
         let line = self.spec.capacity.bits_per_s();
         if held.rate > line && self.spec.rule.is_limited_by_rate() {
             return Err(lack(Resource::Rate, held.rate, line));
@@ -189,8 +189,8 @@ impl Admission {
                 }
                 None => {}
             }
-            let gone = before.map_or(0, |before| self.amounts(before).rate);
-            let rates = self.ledger.held.rate - gone + self.amounts(after).rate;
+            let gone = before.map_or(0, |before| self.spec.amounts(before).rate);
+            let rates = self.ledger.held.rate - gone + self.spec.amounts(after).rate;
             if rates > line {
                 return Err(lack(Resource::Rate, rates, line));
             }
@@ -199,11 +199,11 @@ impl Admission {
         if self.spec.rule == AdmissionTest::Hfsc && packet > other {
             return Err(lack(Resource::Packet, packet, other));
         }
-        let Some(piece) = self.piece(after) else {
+        let Some(piece) = self.spec.piece(after) else {
             let least = self.least_delay(after);
             return Err(lack(Resource::Delay, least, after.deadline().as_nanos()));
         };
-        let minus = before.and_then(|before| self.piece(before));
+        let minus = before.and_then(|before| self.spec.piece(before));
         // A service curve already includes the blocking packet.
         let other = if self.spec.rule == AdmissionTest::Hfsc { 0 } else { other };
         self.corners.check(line, other, minus.as_ref(), &piece, trials).map_err(|excess| {
@@ -228,12 +228,6 @@ impl Admission {
     /// classes assigns this curve to the stream. Returns `None` if there is none.
     #[must_use]
     pub fn curve(&self, demand: &StreamDemand) -> Option<Curve> {
-        // The test ensures that no blocking packet is longer than `other`.
-        let blocking = self.spec.other;
-        let taken = self.spec.capacity.time_for(blocking).saturating_add(self.spec.latency);
-        let left =
-            demand.deadline().as_nanos().checked_sub(taken.as_nanos()).filter(|left| *left > 0)?;
-        let traffic = demand.traffic();
-        Curve::burst(traffic.burst(), Duration::from_nanos(left), traffic.rate()).ok()
+        self.spec.curve(demand)
     }
 }

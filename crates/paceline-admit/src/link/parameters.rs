@@ -1,7 +1,14 @@
-//! The parameters of a link for admission.
+//! The parameters of a link for admission, and what a demand takes of such a link.
 
+use crate::corners::Piece;
 use crate::cpu::CpuBudget;
-use paceline_sched::{Capacity, Duration, Policy};
+use crate::demand::StreamDemand;
+use crate::ledger::Amounts;
+use crate::owed::Owed;
+use paceline_sched::{Capacity, Curve, Duration, Policy};
+
+/// A limit that no real cost reaches. [`super::Admission::TRUNKS_MAX`] times this value does not overflow.
+const CPU_MAX: u64 = 1 << 46;
 
 /// The admission test of a link.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -119,5 +126,78 @@ impl LinkParameters {
         let latency = Duration::ZERO;
         let (buffer, host_buffer, cpu) = (None, None, None);
         Self { capacity, rule, other, latency, buffer, host_buffer, cpu, timed: true }
+    }
+
+    /// Returns what a demand takes of the resources of the link.
+    pub(super) fn amounts(&self, demand: &StreamDemand) -> Amounts {
+        let cpu = self.cpu.map_or(0, |cpu| {
+            // A source's burst is one sample, whose packets share its cost.
+            let dual = demand.source().dual();
+            let forwarding = cpu.cost.of_stream(dual.peak_burst, dual.rate);
+            forwarding.saturating_add(demand.work()).min(CPU_MAX)
+        });
+        let amounts = Amounts::of(demand, cpu);
+        let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);
+        // Without a guaranteed delay, nothing bounds the queue but the burst.
+        let buffer = if self.timed { amounts.buffer } else { demand.traffic().burst() };
+        Amounts { rate, buffer, ..amounts }
+    }
+
+    /// Returns the services owed to a stream with a loss tolerance, if the rule counts them and samples can begin early
+    /// enough, or if only rates are tested.
+    fn owed(&self, demand: &StreamDemand) -> Option<Owed> {
+        let owed = Owed::of(demand)?;
+        let early = || self.begins_within(demand, demand.deadline().mul_div(2, 3));
+        let counts = matches!(self.rule, AdmissionTest::Vds { .. }) && early();
+        (counts || !self.timed).then_some(owed)
+    }
+
+    /// Returns true if no divided sample of the stream takes longer than `time`.
+    fn begins_within(&self, demand: &StreamDemand, time: Duration) -> bool {
+        demand.begun().is_none_or(|(_, longest)| {
+            self.capacity.time_for(longest).saturating_add(self.latency) <= time
+        })
+    }
+
+    /// Returns the least time until the deadline of a sample that has begun early, in nanoseconds, if the discipline
+    /// begins samples early.
+    fn begun(&self, demand: &StreamDemand) -> Option<u64> {
+        let (time, _) = demand.begun()?;
+        let begins = matches!(self.rule, AdmissionTest::Vds { .. });
+        let left = time.as_nanos().saturating_sub(self.latency.as_nanos());
+        (begins && self.begins_within(demand, time)).then_some(left)
+    }
+
+    /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
+    /// host's latency.
+    pub(super) fn piece(&self, demand: &StreamDemand) -> Option<Piece> {
+        let left = demand.deadline().as_nanos().checked_sub(self.latency.as_nanos())?;
+        match self.rule {
+            AdmissionTest::Hfsc => self.curve(demand).map(|curve| Piece::service(&curve)),
+            AdmissionTest::Edf
+            | AdmissionTest::Vds { .. }
+            | AdmissionTest::Dwcs { .. }
+            | AdmissionTest::Fifo
+            | AdmissionTest::StaticPriority
+            | AdmissionTest::Unguaranteed
+            | AdmissionTest::Delivery
+            | AdmissionTest::SigmaRho { .. } => {
+                let re_spaced = self.rule.regulates();
+                (left > 0).then(|| {
+                    Piece::due(demand, left, self.owed(demand), (re_spaced, self.begun(demand)))
+                })
+            }
+        }
+    }
+
+    /// Returns the service curve that meets the deadline of `demand`: it serves the burst within the deadline, less the
+    /// host's latency and one blocking packet. Returns `None` if there is none.
+    pub(super) fn curve(&self, demand: &StreamDemand) -> Option<Curve> {
+        // The test ensures that no blocking packet is longer than `other`.
+        let taken = self.capacity.time_for(self.other).saturating_add(self.latency);
+        let left =
+            demand.deadline().as_nanos().checked_sub(taken.as_nanos()).filter(|left| *left > 0)?;
+        let traffic = demand.traffic();
+        Curve::burst(traffic.burst(), Duration::from_nanos(left), traffic.rate()).ok()
     }
 }

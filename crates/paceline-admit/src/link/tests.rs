@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::bounds::edf::{Due, met};
+use crate::corners::Piece;
 use crate::cpu::{CpuBudget, CpuCost};
 use crate::due::Trials;
 use crate::traffic::Traffic;

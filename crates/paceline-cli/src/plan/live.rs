@@ -95,8 +95,16 @@ struct SpareStream {
     publisher: PublisherId,
     /// The next node.
     next: NodeId,
-    /// The requested form; the subscription if that is unknown.
-    form: Result<Form, SubscriptionId>,
+    of: SpareOf,
+}
+
+/// What distinguishes the streams of spares of a publisher to a node.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum SpareOf {
+    /// The requested form.
+    Form(Form),
+    /// The subscription, if its form is unknown.
+    Subscription(SubscriptionId),
 }
 
 impl Live {
@@ -254,8 +262,9 @@ impl Hosts<'_> {
             let hops = grant.spare.iter().zip(after);
             let hops = hops.filter(|(hop, _)| hop.node == status.id);
             hops.map(|(hop, next)| {
-                let form = self.form_of(grant.subscription).ok_or(grant.subscription);
-                (SpareStream { publisher: grant.publisher, next, form }, hop)
+                let unknown = SpareOf::Subscription(grant.subscription);
+                let of = self.form_of(grant.subscription).map_or(unknown, SpareOf::Form);
+                (SpareStream { publisher: grant.publisher, next, of }, hop)
             })
         })
     }

@@ -24,6 +24,7 @@ mod observe;
 mod opus;
 mod place;
 mod plain;
+mod plain_answers;
 mod plain_askers;
 mod plain_bounds;
 mod plain_first;

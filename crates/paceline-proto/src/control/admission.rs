@@ -12,12 +12,14 @@
 //! Pairs without a contract, and those whose path has no link with a capacity, follow the registry directly.
 
 mod answers;
+mod asked;
+mod basis;
 mod idle;
 mod spare;
 mod tie;
 mod turns;
 
-use super::booking::{Booking, Replaced, request};
+use super::booking::{Booking, request};
 use super::cut;
 use super::graph::Tree;
 use super::links::{DELIVERY, Links};
@@ -25,10 +27,14 @@ use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, MARKS_MAX, PairKey, Registry};
 use super::spare::{KnownPaths, PathPair};
-use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
+use super::spec::PublisherSpec;
 use super::tie::Ties;
 use crate::form::{Form, Proxy, ScaledForm};
-use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::ids::{NodeId, PublisherId};
+use answers::Backoff;
+pub(super) use answers::{Denial, Silence, Survey};
+use asked::{Asked, Standing};
+use basis::Basis;
 use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
@@ -36,7 +42,6 @@ use paceline_sched::{Duration, Instant};
 use spare::Spare;
 pub(super) use spare::{Paths, no_second_path};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use tie::Step;
 use turns::{TURN, Turns};
 
@@ -55,104 +60,6 @@ const TIMING: Timing = Timing {
     backoff: Duration::ZERO,
     backoff_max: Duration::ZERO,
 };
-
-/// The inputs of a request or refusal.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Basis {
-    spec: Arc<PublisherSpec>,
-    pub(super) request: SubscriptionSpec,
-    pub(super) path: Vec<NodeId>,
-    pub(super) proxy: usize,
-    /// The path of the spare, if one is requested and there is such a path.
-    spare: Option<Vec<NodeId>>,
-    /// The subscription that prevents two paths for the spare ([`RefusalReason::SpareMeets`]), if there is one.
-    met: Option<SubscriptionId>,
-    /// The hops of both paths.
-    hops: Vec<HopInfo>,
-}
-
-impl Basis {
-    fn on(
-        pair: &Pair<'_>,
-        registry: &Registry,
-        path: Vec<NodeId>,
-        spare: Option<Vec<NodeId>>,
-    ) -> Self {
-        // Whether a neighbour receives multicast groups changes no admission.
-        let hop = |(from, to): (&NodeId, &NodeId)| {
-            let hop = registry.record(*from).and_then(|record| record.neighbours.get(to));
-            hop.map(|hop| HopInfo { multicast: false, ..hop.clone() })
-        };
-        let both = core::iter::once(&path).chain(&spare);
-        let ends = both.flat_map(|path| path.iter().zip(path.iter().skip(1)));
-        let hops = ends.filter_map(hop).collect();
-        let (spec, request, proxy) =
-            (Arc::clone(pair.spec), pair.request.clone(), pair.split().proxy());
-        Self { spec, request, path, proxy, spare, met: None, hops }
-    }
-}
-
-/// The state of a pair's last request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Standing {
-    /// The path has not answered yet.
-    Pending,
-    /// The path has reserved it.
-    Granted,
-    /// It was refused, and the survey with this number asks the nodes of the path for the best possible contract.
-    Surveyed(u64),
-}
-
-/// This node's request for a pair.
-#[derive(Clone, Debug)]
-struct Asked {
-    key: Option<Key>,
-    basis: Basis,
-    request: Request,
-    standing: Standing,
-    /// The request that the path has reserved, and its basis.
-    granted: Option<(Request, Basis)>,
-    /// The earliest instant for a request over another path.
-    retry_at: Instant,
-}
-
-impl Asked {
-    /// Returns a request in transit.
-    const fn new(basis: Basis, request: Request) -> Self {
-        let (standing, granted, retry_at) = (Standing::Pending, None, Instant::ZERO);
-        Self { key: None, basis, request, standing, granted, retry_at }
-    }
-
-    /// Returns true if a refusal of the last request leaves an earlier grant in force.
-    fn keeps_granted(&self) -> bool {
-        self.keeps_granted_from(&self.basis)
-    }
-
-    /// Returns true if a refusal of a request on `basis` leaves an earlier grant in force. The request must
-    /// be a later one, without [`SubscriptionSpec::or_stop`]: the grant of a change that another path
-    /// refused ends with the change. It must be the subscription's own: without the publisher's, the changed stream
-    /// is carried as best effort.
-    fn keeps_granted_from(&self, basis: &Basis) -> bool {
-        let before = self.granted.as_ref().map(|(_, before)| before.request.revision);
-        before.is_some_and(|before| before < basis.request.revision)
-            && !basis.request.or_stop
-            && basis.request.wants_contract()
-    }
-}
-
-/// A pause after a request that was not granted. The pair is not carried meanwhile, unless an earlier request
-/// was granted.
-#[derive(Clone, Debug)]
-struct Backoff {
-    /// The reported refusal; `None` while the path merely does not answer.
-    refusal: Option<Refusal>,
-    /// The earliest instant to repeat the request, unless it changes.
-    until: Instant,
-    /// The latest instant to repeat the request.
-    again: Instant,
-    tries: u32,
-    basis: Basis,
-}
 
 /// The reservations of this node, and the state of its requests.
 #[derive(Debug)]
@@ -190,46 +97,6 @@ pub(crate) struct Admission {
     pub(super) marks_max: usize,
     /// The tied pairs that are not in force. Their refusals stay until they are.
     incomplete: BTreeSet<PairKey>,
-}
-
-/// A path of a pair that does not answer.
-#[derive(Debug)]
-pub(super) struct Silence {
-    pub(super) pair: PairKey,
-    /// True if it is that of the pair's spare.
-    pub(super) is_spare: bool,
-    /// The first silent node.
-    pub(super) node: NodeId,
-}
-
-/// A request that this node denied at once.
-#[derive(Debug)]
-pub(super) struct Denial {
-    pub(super) pair: PairKey,
-    /// True if the pair's spare was requested.
-    pub(super) is_spare: bool,
-    pub(super) node: NodeId,
-    pub(super) reason: Reason,
-}
-
-/// A refusal, about which the nodes of the path are to be asked for an offer.
-pub(super) struct Survey {
-    /// Distinguishes it from other surveys of the pair: one of its first path, one of its spare, or an earlier one.
-    pub(super) number: u64,
-    pub(super) pair: PairKey,
-    /// The reservation that the refused request was to change.
-    pub(super) replaced: Replaced,
-    pub(super) path: Vec<NodeId>,
-    /// The index of the node that scales on the path.
-    pub(super) proxy: usize,
-    /// The refused request. The subscription's current request may differ by now.
-    pub(super) request: SubscriptionSpec,
-    /// The refusing node.
-    pub(super) node: NodeId,
-    /// The lacking resource on that node.
-    pub(super) lack: paceline_admit::LinkRefusal,
-    /// The requested rate, in bits per second.
-    pub(super) rate: u64,
 }
 
 /// The inputs of a round of decisions.

@@ -1,10 +1,10 @@
 //! Handles the answers of paths: grants, refusals, and the time of the next attempt.
 
-use super::{Admission, Asked, Backoff, Basis, Silence, Standing, Survey};
+use super::{Admission, Asked, Basis, Standing};
 use crate::control::booking::Replaced;
 use crate::control::refusal::Refusal;
 use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
-use crate::control::spec::PublisherSpec;
+use crate::control::spec::{PublisherSpec, SubscriptionSpec};
 use crate::ids::NodeId;
 use paceline_admit::reserve::{Reason, Request};
 use paceline_sched::{Duration, Instant};
@@ -18,6 +18,60 @@ const HOLD_DOUBLED_MAX: u32 = 3;
 const SILENCE: Duration = Duration::from_millis(50);
 /// The number of attempts without an answer after which the subscription is notified.
 const SILENCES: u32 = 4;
+
+/// A pause after a request that was not granted. The pair is not carried meanwhile, unless an earlier request
+/// was granted.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    /// The reported refusal; `None` while the path merely does not answer.
+    pub(super) refusal: Option<Refusal>,
+    /// The earliest instant to repeat the request, unless it changes.
+    pub(super) until: Instant,
+    /// The latest instant to repeat the request.
+    pub(super) again: Instant,
+    pub(super) tries: u32,
+    pub(super) basis: Basis,
+}
+
+/// A path of a pair that does not answer.
+#[derive(Debug)]
+pub(in crate::control) struct Silence {
+    pub(in crate::control) pair: PairKey,
+    /// True if it is that of the pair's spare.
+    pub(in crate::control) is_spare: bool,
+    /// The first silent node.
+    pub(in crate::control) node: NodeId,
+}
+
+/// A request that this node denied at once.
+#[derive(Debug)]
+pub(in crate::control) struct Denial {
+    pub(in crate::control) pair: PairKey,
+    /// True if the pair's spare was requested.
+    pub(in crate::control) is_spare: bool,
+    pub(in crate::control) node: NodeId,
+    pub(in crate::control) reason: Reason,
+}
+
+/// A refusal, about which the nodes of the path are to be asked for an offer.
+pub(in crate::control) struct Survey {
+    /// Distinguishes it from other surveys of the pair: one of its first path, one of its spare, or an earlier one.
+    pub(in crate::control) number: u64,
+    pub(in crate::control) pair: PairKey,
+    /// The reservation that the refused request was to change.
+    pub(in crate::control) replaced: Replaced,
+    pub(in crate::control) path: Vec<NodeId>,
+    /// The index of the node that scales on the path.
+    pub(in crate::control) proxy: usize,
+    /// The refused request. The subscription's current request may differ by now.
+    pub(in crate::control) request: SubscriptionSpec,
+    /// The refusing node.
+    pub(in crate::control) node: NodeId,
+    /// The lacking resource on that node.
+    pub(in crate::control) lack: paceline_admit::LinkRefusal,
+    /// The requested rate, in bits per second.
+    pub(in crate::control) rate: u64,
+}
 
 impl Admission {
     /// Records a grant, which ends an earlier refusal.

@@ -77,13 +77,6 @@ impl<'a> Pair<'a> {
     }
 }
 
-impl Basis {
-    /// Returns the refusal of a pair without a second path.
-    fn no_second_path(&self, registry: &Registry, key: PairKey) -> Refusal {
-        no_second_path(registry, key, (&self.path, self.request.encrypted), self.met)
-    }
-}
-
 impl Admission {
     /// Returns the reservations of each pair on this node.
     pub(in crate::control) fn paths(&self, registry: &Registry) -> BTreeMap<PairKey, Paths<'_>> {
