@@ -1,7 +1,10 @@
 //! Multicast: two receivers of one stream, in virtual time.
 
 use super::*;
+use crate::form::Rate;
+use crate::ids::SubscriptionId;
 use crate::link::GroupMembers;
+use core::num::NonZeroU32;
 use paceline_sched::LossTolerance;
 
 const SAMPLE: usize = 15_000;
@@ -27,6 +30,14 @@ impl Segment {
     fn new(contract: Option<Contract>, arrives: fn(usize, bool, u64) -> bool) -> Self {
         let capacity = Capacity::from_bits_per_s(10_000_000).ok();
         let spec = LinkSpec { capacity, carrier: Carrier::Datagrams, ..LinkSpec::default() };
+        Self::with(spec, contract, arrives)
+    }
+
+    fn with(
+        spec: LinkSpec,
+        contract: Option<Contract>,
+        arrives: fn(usize, bool, u64) -> bool,
+    ) -> Self {
         let mut sender = Link::new(spec.clone());
         let mut ends = Vec::new();
         for id in [2, 3] {
@@ -188,4 +199,32 @@ fn a_stream_that_joins_late_shares_from_its_first_whole_sample_on() {
     segment.sender.handle_sample(now, StreamIndex(2), sample(now, 2, SAMPLE));
     (0..40).for_each(|millis| segment.run(now + Duration::from_millis(millis)));
     assert_eq!((segment.group_frames, segment.ends[0].got.len()), (before, 3));
+}
+
+#[test]
+fn a_move_between_streams_of_a_hop_without_credit_delays_no_other_hop() {
+    let mut segment = Segment::with(LinkSpec::default(), None, |_, _, _| true);
+    // Nothing that is sent to node 2 arrives any more, so it returns no credit.
+    segment.arrives = |place, _, _| place == 1;
+    let now = at(1_000);
+    let [old, new, other] = [4, 5, 3].map(StreamIndex);
+    let thinned = Form { rate: Rate::Every(NonZeroU32::MAX), ..Form::FULL };
+    for (index, form) in [(old, Form::FULL), (new, thinned)] {
+        let subscriptions = [SubscriptionId { node: node(3), index: 1 }].into();
+        let contract = promised().map(|it| Contract { deadline: Duration::from_secs(5), ..it });
+        let spec = StreamSpec { form, subscriptions, ..to(node(2), Kind::Data, contract) };
+        assert!(segment.sender.open_stream(index, spec));
+    }
+    for seq in 0..100 {
+        segment.sender.handle_sample(now, old, sample(now, seq, 100_000));
+    }
+    segment.sender.hand_over(old);
+    segment.sender.handle_sample(now, new, sample(now, 100, 1_000));
+    segment.run(now);
+    assert!(segment.sender.counters(old).unwrap().sent < 100, "credit is used up");
+    for seq in 0..5 {
+        segment.sender.handle_sample(now, other, sample(now, seq, 1_000));
+    }
+    segment.run(now);
+    assert_eq!(segment.ends[1].got, [0, 1, 2, 3, 4]);
 }
