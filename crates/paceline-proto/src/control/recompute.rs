@@ -46,6 +46,18 @@ fn allowed<'a>(mut pairs: Vec<Pair<'a>>, blocked: &BTreeMap<PairKey, Blocked>) -
     pairs
 }
 
+/// Returns the names of the reservations of blocked pairs on this node.
+fn reserved(admission: &Admission, blocked: &BTreeMap<PairKey, Blocked>) -> Vec<Key> {
+    let booked = admission.bookings().filter(|booking| blocked.contains_key(&booking.pair));
+    booked.map(|booking| booking.name.key).collect()
+}
+
+/// Returns the pairs that end at `me` as best effort, with the reasons.
+fn best_effort_here(pairs: &[Pair<'_>], me: NodeId) -> BTreeMap<PairKey, BestEffort> {
+    let here = pairs.iter().filter(|pair| pair.subscription.node == me);
+    here.filter_map(|pair| Some((pair.key(), pair.best_effort()?))).collect()
+}
+
 /// Requests and releases the reservations of this node's pairs, except those that another node blocks. Returns the
 /// new marks of pairs.
 fn decide(
@@ -136,8 +148,7 @@ impl Control {
         let pairs = routes::pairs(&self.registry, &tree, self.me);
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
         let blocked = self.access.blocked(&self.registry, pairs.iter().chain(&booked));
-        let names = self.admission.bookings().filter(|it| blocked.contains_key(&it.pair));
-        let forbidden: Vec<Key> = names.map(|booking| booking.name.key).collect();
+        let forbidden = reserved(&self.admission, &blocked);
         let rights = self.access.refusals(&self.registry, self.hops.keys().copied(), &blocked);
         let pairs = allowed(pairs, &blocked);
         let (me, registry, news) = (self.me, &self.registry, self.news);
@@ -173,8 +184,7 @@ impl Control {
         let awaited = waiting.keys().filter(awaited).map(|(_, publisher)| *publisher).collect();
         let mut keys: Vec<PairKey> = live.keys().copied().chain(only).collect();
         keys.sort_unstable();
-        let mine = pairs.iter().filter(|pair| pair.subscription.node == me);
-        let best_effort = mine.filter_map(|pair| Some((pair.key(), pair.best_effort()?))).collect();
+        let best_effort = best_effort_here(&pairs, me);
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
         keys.retain(|key| !early.contains(key));
         let streams = Streams { installed, matching, heard: self.hear(&keys) };

@@ -1,9 +1,7 @@
 //! The inputs of a request or refusal.
 
-use super::spare::no_second_path;
 use crate::control::pair::Pair;
-use crate::control::refusal::Refusal;
-use crate::control::registry::{PairKey, Registry};
+use crate::control::registry::Registry;
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::ids::{NodeId, SubscriptionId};
 use std::sync::Arc;
@@ -44,8 +42,8 @@ impl Basis {
         Self { spec, request, path, proxy, spare, met: None, hops }
     }
 
-    /// Returns the refusal of a pair without a second path.
-    pub(super) fn no_second_path(&self, registry: &Registry, key: PairKey) -> Refusal {
-        no_second_path(registry, key, (&self.path, self.request.encrypted), self.met)
+    /// Returns the first path, and true if only encrypted hops may carry it.
+    pub(super) fn first(&self) -> (&[NodeId], bool) {
+        (&self.path, self.request.encrypted)
     }
 }

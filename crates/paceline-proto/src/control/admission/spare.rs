@@ -218,7 +218,7 @@ impl Admission {
             self.forget(now, key);
         }
         if !self.knows(key, &basis, is_no_path) {
-            let refusal = basis.no_second_path(registry, key);
+            let refusal = no_second_path(registry, key, basis.first(), basis.met);
             self.refuse_spare(now, key, refusal, basis);
         }
     }
@@ -361,7 +361,7 @@ impl Admission {
             // The second path may have been there for a moment, and the first one may be requested since.
             self.forget(now, key);
         } else {
-            let refusal = basis.no_second_path(round.registry, key);
+            let refusal = no_second_path(round.registry, key, basis.first(), basis.met);
             self.refuse(now, key, refusal, basis.clone());
         }
         true
