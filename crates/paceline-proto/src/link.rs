@@ -198,6 +198,7 @@ impl Link {
     /// effort, and the next sample replaces them.
     pub fn update_stream(&mut self, now: Instant, index: StreamIndex, spec: StreamSpec) {
         let home = self.streams.get(index).and_then(|stream| stream.home);
+        let counted = self.counted(index);
         let (blocked, wire) = (self.blocked(home), &self.pacer.wire);
         let Some(stream) = self.streams.get_mut(index) else { return };
         let same = stream.spec.names == spec.names
@@ -219,7 +220,7 @@ impl Link {
             }
         }
         if !same {
-            self.join_anew(now, index);
+            self.join_anew(now, index, counted);
         }
         if recounts {
             self.count_queues();

@@ -57,7 +57,9 @@ mod wf2q;
 
 pub use hierarchy::{BranchSpec, Hierarchy, LeafSpec};
 pub use policy::{Eligibility, Policy, RuleSet, UnknownPolicy};
-pub use terms::{Head, Left, Miss, Service, ServiceClass, StreamIndex, Terms, WindowState};
+pub use terms::{
+    Earlier, Head, Left, Miss, Service, ServiceClass, StreamIndex, Terms, WindowState,
+};
 
 use self::core::Core;
 use crate::time::{Duration, Instant};
@@ -185,11 +187,20 @@ pub trait Scheduler {
     /// The sample consumes no period of the samples behind it.
     fn handle_skipped(&mut self, stream: StreamIndex) -> bool;
 
-    /// Reports that `samples` samples of `stream` were sent before it joined, so that its next sample is
-    /// not the first of its window.
+    /// Reports the samples of `stream` before it joined, so that its next sample is not the first of its
+    /// window.
     ///
-    /// They count as met. Whole windows among them are ignored.
-    fn handle_earlier(&mut self, stream: StreamIndex, samples: u64);
+    /// Whole windows among them are ignored. Of the others, as many as possible up to [`Earlier::missed`]
+    /// count as missed, and the rest as met. No violation is reported.
+    fn handle_earlier(&mut self, stream: StreamIndex, earlier: Earlier);
+
+    /// Returns the samples of the present window of `stream` before its head, as [`Self::handle_earlier`] takes
+    /// them after the stream has left and joined again. `None` for an unknown stream or one without a contract.
+    ///
+    /// If the head was already counted as missed, and was the last one of its window, the misses before it are
+    /// unknown and not included.
+    #[must_use]
+    fn earlier(&self, stream: StreamIndex) -> Option<Earlier>;
 
     /// Returns the earliest instant after `now` at which [`Self::poll_missed`] or [`Self::pick`] may
     /// return something else than at `now`, if the caller does nothing.
@@ -422,8 +433,12 @@ impl Scheduler for Discipline {
         each!(self, scheduler => scheduler.handle_skipped(stream))
     }
 
-    fn handle_earlier(&mut self, stream: StreamIndex, samples: u64) {
-        each!(self, scheduler => scheduler.handle_earlier(stream, samples));
+    fn handle_earlier(&mut self, stream: StreamIndex, earlier: Earlier) {
+        each!(self, scheduler => scheduler.handle_earlier(stream, earlier));
+    }
+
+    fn earlier(&self, stream: StreamIndex) -> Option<Earlier> {
+        each!(self, scheduler => scheduler.earlier(stream))
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {

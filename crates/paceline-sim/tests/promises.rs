@@ -115,6 +115,14 @@ fn previously_failing_networks_of_overtaking_streams_keep_their_contracts() {
     }
 }
 
+/// A subscription without tolerance joined a stream that had used up its tolerance, and left before the end of the window.
+#[test]
+fn a_previously_failing_network_of_changing_tolerances_keeps_its_contracts() {
+    let outcome =
+        run_under(120_046, Policy::Vds, Mix::FULL).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.samples > 0, "{outcome}");
+}
+
 /// Thinners took different samples, the queue of a replaced stream was sent as best effort, samples were missing or came
 /// twice at a change to a stream that already flowed, and samples overtook the message that announced them.
 #[test]

@@ -177,15 +177,22 @@ impl Line {
         begun
     }
 
-    /// Changes the contract. A new contract starts a new window and new periods; an equal one changes
-    /// nothing.
+    /// Changes the contract. A new contract starts new periods, and a new window unless its loss tolerance is that of the
+    /// one before. An equal contract changes nothing.
     pub(super) fn update(&mut self, now: Instant, spec: StreamSpec, serial: &mut u64) {
         let terms = |spec: &StreamSpec| (contract(spec), spec.background);
         if terms(&self.spec) == terms(&spec) {
             self.spec = spec;
             return;
         }
-        self.forget_contract();
+        let loss = |spec: &StreamSpec| spec.contract.map(|contract| contract.loss);
+        let continues = self.up && loss(&spec).is_some() && loss(&self.spec) == loss(&spec);
+        if continues {
+            self.uncount_head();
+            self.next_release = Instant::ZERO;
+        } else {
+            self.forget_contract();
+        }
         let gets_contract = self.spec.contract.is_none() && spec.contract.is_some();
         self.spec = spec;
         if gets_contract {
@@ -194,13 +201,41 @@ impl Line {
             self.demoted = 0;
         }
         if self.up {
-            let place =
-                |sample: Option<&RawSample>| sample.and_then(|sample| self.place_of(sample));
-            let (first, last) = (place(self.queue.first()), place(self.queue.last()));
-            self.expected = last.map(|last| last + 1);
-            self.count_absent(first.unwrap_or_default(), false);
+            if !continues {
+                self.count_queue();
+            }
             self.announce(now, serial);
         }
+    }
+
+    /// Aligns a new window by the samples in the queue.
+    fn count_queue(&mut self) {
+        let place = |sample: Option<&RawSample>| sample.and_then(|sample| self.place_of(sample));
+        let (first, last) = (place(self.queue.first()), place(self.queue.last()));
+        self.expected = last.map(|last| last + 1);
+        self.count_unseen(first.unwrap_or_default());
+    }
+
+    /// Removes the result of a head that was counted before it ends, because it will be counted again. If it was the last
+    /// of its window, the misses before it are forgotten.
+    fn uncount_head(&mut self) {
+        let window = usize::try_from(self.window()).unwrap();
+        if window == 0 || !self.head.is_some_and(|head| head.counted) {
+            return;
+        }
+        let before = self.violations();
+        let counted = self.misses.len() % window;
+        let last = self.misses.iter().rposition(|missed| *missed).unwrap();
+        if counted == 0 {
+            let kept = self.misses.len() - window;
+            self.misses.truncate(kept);
+            self.misses.extend((1..window).map(|_| false));
+        } else if last >= self.misses.len() - counted {
+            self.misses.remove(last);
+        } else {
+            self.misses.pop();
+        }
+        self.violations_before += before - self.violations();
     }
 
     fn forget_contract(&mut self) {
@@ -230,9 +265,19 @@ impl Line {
         let Some(place) = self.place_of(sample) else { return };
         match self.expected {
             Some(expected) => self.count_absent(place - expected, true),
-            None => self.count_absent(place, false),
+            None => self.count_unseen(place),
         }
         self.expected = Some(place + 1);
+    }
+
+    /// Counts the samples before one at `place` that the link has not seen. They may have used up the tolerance of their
+    /// window; no windows of video are promised.
+    fn count_unseen(&mut self, place: u64) {
+        let loss = self.spec.contract.map_or(0, |contract| contract.loss.x());
+        let tolerated = if self.spec.kind.is_video() { 0 } else { u64::from(loss) };
+        let within = if self.window() > 1 { place % self.window() } else { 0 };
+        self.count_absent(within.min(tolerated), true);
+        self.count_absent(within.saturating_sub(tolerated), false);
     }
 
     /// Records `samples` absent samples with the given result. Whole windows of them are already over.

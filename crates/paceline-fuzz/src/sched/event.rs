@@ -2,7 +2,7 @@
 
 use super::random::SplitMix;
 use paceline_sched::contract::{Contract, Late, LossTolerance};
-use paceline_sched::discipline::{Eligibility, ServiceClass, Terms};
+use paceline_sched::discipline::{Earlier, Eligibility, ServiceClass, Terms};
 use paceline_sched::time::{Duration, Instant};
 
 /// One event on the link.
@@ -25,7 +25,7 @@ pub(crate) enum Event {
     /// A sample behind the head is dropped.
     Skip { stream: u32 },
     /// The first `samples` of the current window passed before the stream joined.
-    Earlier { stream: u32, samples: u64 },
+    Earlier { stream: u32, earlier: Earlier },
     /// The stream's destination cannot accept more.
     Suspend { stream: u32 },
     /// The stream's destination can accept samples again.
@@ -201,7 +201,11 @@ impl Chance {
             19..=24 => Event::ArriveAll { service: self.length(6).max(1) },
             25 => Event::Remove { stream },
             26 => Event::Skip { stream },
-            27 => Event::Earlier { stream, samples: self.random.below(64) },
+            27 => {
+                let samples = self.random.below(64);
+                let missed = u32::try_from(samples % 7).unwrap_or_default();
+                Event::Earlier { stream, earlier: Earlier { samples, missed } }
+            }
             28 | 29 => Event::Suspend { stream },
             30..=32 => Event::Resume { stream },
             33..=52 => {

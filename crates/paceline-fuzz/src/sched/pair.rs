@@ -91,9 +91,9 @@ impl Pair<'_> {
                 same("skipped", self.now, &fast, &self.slow.handle_skipped(index))?;
                 self.coverage.saw_if(fast, Situation::SkipViolation);
             }
-            Event::Earlier { stream, samples } => {
-                self.fast.handle_earlier(StreamIndex(stream), samples);
-                self.slow.handle_earlier(StreamIndex(stream), samples);
+            Event::Earlier { stream, earlier } => {
+                self.fast.handle_earlier(StreamIndex(stream), earlier);
+                self.slow.handle_earlier(StreamIndex(stream), earlier);
             }
             Event::Suspend { stream } => {
                 self.fast.suspend(StreamIndex(stream));
@@ -252,6 +252,11 @@ impl Pair<'_> {
             let slow = (self.slow.window(stream), self.slow.deadline(stream));
             if fast != slow {
                 same(&format!("{stream:?}"), self.now, &fast, &slow)?;
+            }
+            let (fast_earlier, slow_earlier) =
+                (self.fast.earlier(stream), self.slow.earlier(stream));
+            if fast_earlier != slow_earlier {
+                same(&format!("{stream:?}"), self.now, &fast_earlier, &slow_earlier)?;
             }
             if let (true, Some(window)) = (*before != fast.0, fast.0) {
                 self.coverage.saw_if(window.tagged, Situation::Tag);

@@ -10,7 +10,8 @@ use super::rules::{self, Seen};
 use super::window::Window;
 use paceline_sched::contract::{Late, LossTolerance};
 use paceline_sched::discipline::{
-    Eligibility, Head, Left, Miss, Policy, Service, ServiceClass, StreamIndex, Terms, WindowState,
+    Earlier, Eligibility, Head, Left, Miss, Policy, Service, ServiceClass, StreamIndex, Terms,
+    WindowState,
 };
 use paceline_sched::time::{Duration, Instant};
 
@@ -288,18 +289,35 @@ impl Twin {
         line.record(true)
     }
 
-    pub(crate) fn handle_earlier(&mut self, stream: StreamIndex, samples: u64) {
+    pub(crate) fn handle_earlier(&mut self, stream: StreamIndex, earlier: Earlier) {
         let policy = self.policy;
         let Some(line) = self.line(stream).filter(|line| line.contract.is_some()) else { return };
         let window = u64::from(line.loss().y());
-        let mut left = samples;
+        let mut left = earlier.samples;
         while window > 0 && left >= window {
             left -= window;
         }
-        for _ in 0..if window > 0 { left } else { 0 } {
-            line.met(policy);
-            line.record(false);
+        for at in 0..if window > 0 { left } else { 0 } {
+            let missed = at < u64::from(earlier.missed);
+            if missed {
+                line.missed(policy);
+            } else {
+                line.met(policy);
+            }
+            line.record(missed);
         }
+    }
+
+    pub(crate) fn earlier(&self, stream: StreamIndex) -> Option<Earlier> {
+        let line = self.lines[stream.0 as usize].as_ref().filter(|line| line.contract.is_some())?;
+        let (loss, (left, required)) = (line.loss(), line.remaining());
+        let samples = loss.y() - left;
+        let missed = samples - (loss.y() - loss.x() - required);
+        if !line.head.as_ref().is_some_and(|head| head.late) {
+            return Some(Earlier { samples: samples.into(), missed });
+        }
+        let before = if samples == 0 { loss.y().max(1) - 1 } else { samples - 1 };
+        Some(Earlier { samples: before.into(), missed: missed.saturating_sub(1) })
     }
 
     pub(crate) fn next_change(&self, now: Instant) -> Option<Instant> {

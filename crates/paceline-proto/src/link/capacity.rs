@@ -48,7 +48,8 @@ impl Link {
                 curves || now.begins_early != before.begins_early
             });
             if other {
-                self.join_anew(now, index);
+                let counted = self.counted(index);
+                self.join_anew(now, index, counted);
             }
         }
     }

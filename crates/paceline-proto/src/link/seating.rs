@@ -1,6 +1,7 @@
 //! The assignment of a link's streams to its classes.
 
 use super::classes::{ClassView, Home, discipline};
+use super::windows::Counted;
 use super::{Link, StreamIndex};
 use crate::classes::ClassTree;
 use crate::plan::StreamNames;
@@ -10,11 +11,13 @@ use paceline_sched::{Duration, Instant, Policy, Scheduler};
 use std::sync::Arc;
 
 impl Link {
-    /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay. Loss
-    /// windows, policers and the counters of classes start again.
+    /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay, and loss windows
+    /// continue. Policers and the counters of classes start again.
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
+        let indexes = self.streams.indexes();
+        let counted: Vec<_> = indexes.map(|index| (index, self.counted(index))).collect();
         (self.discipline, self.class_streams) = discipline(self.policy, classes.as_ref());
-        for index in self.streams.indexes() {
+        for (index, counted) in counted {
             let Some(stream) = self.streams.get_mut(index) else { continue };
             (stream.home, stream.suspended, stream.passed, stream.held) =
                 (None, false, false, false);
@@ -22,7 +25,7 @@ impl Link {
             self.seat(index);
             if up {
                 self.join(index);
-                self.count_anew(index);
+                self.count_anew(index, counted);
                 self.announce_head(now, index);
             }
         }
@@ -55,13 +58,14 @@ impl Link {
     }
 
     /// Lets a stream join the discipline again on new terms; queued samples stay.
-    pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex) {
+    /// `counted` is its window before the change.
+    pub(super) fn join_anew(&mut self, now: Instant, index: StreamIndex, counted: Option<Counted>) {
         self.discipline.leave(index);
         self.seat(index);
         let Some(stream) = self.streams.get_mut(index).filter(|stream| stream.up) else { return };
         (stream.suspended, stream.held) = (false, false);
         self.join(index);
-        self.count_anew(index);
+        self.count_anew(index, counted);
         self.announce_head(now, index);
     }
 

@@ -9,8 +9,15 @@ use super::Link;
 use super::stream::{Queued, Stream};
 use crate::form::Rate;
 use crate::sample::RawSample;
-use paceline_sched::Scheduler;
-use paceline_sched::discipline::StreamIndex;
+use paceline_sched::discipline::{Earlier, StreamIndex};
+use paceline_sched::{LossTolerance, Scheduler};
+
+/// The window of a stream that leaves the discipline to join it again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    loss: LossTolerance,
+    earlier: Earlier,
+}
 
 impl Stream {
     /// Returns the position of `sample` among the requested samples. `None` if the position is unknown, or if
@@ -23,6 +30,15 @@ impl Stream {
             // The selection depends on arrival times, so positions are unknown.
             Rate::All | Rate::Every(_) | Rate::Max(_) => None,
         }
+    }
+
+    /// Returns the samples before the one at `place`, if this link has not counted them: another stream or link may have
+    /// carried them, and may have used up the tolerance of their window.
+    fn uncounted(&self, place: u64) -> Earlier {
+        let loss = self.spec.contract.map(|contract| contract.loss);
+        // No windows of video are promised.
+        let missed = loss.filter(|_| !self.spec.kind.is_video()).map_or(0, LossTolerance::x);
+        Earlier { samples: place, missed }
     }
 }
 
@@ -43,7 +59,10 @@ impl Link {
                 let window = usize::try_from(window).unwrap_or(usize::MAX);
                 self.judge_skipped(index, (window + at(place) - at(next)) % window);
             }
-            None => self.discipline.handle_earlier(index, place),
+            None => {
+                let earlier = stream.uncounted(place);
+                self.discipline.handle_earlier(index, earlier);
+            }
         }
     }
 
@@ -54,14 +73,27 @@ impl Link {
         stream.next_place = stream.next_place.and_then(|next| next.checked_sub(1));
     }
 
-    /// Realigns the window after a stream has joined the discipline with queued samples.
-    pub(super) fn count_anew(&mut self, index: StreamIndex) {
+    /// Returns the counted samples of a stream's window before its head.
+    pub(super) fn counted(&self, index: StreamIndex) -> Option<Counted> {
+        let loss = self.streams.get(index)?.spec.contract?.loss;
+        Some(Counted { loss, earlier: self.discipline.earlier(index)? })
+    }
+
+    /// Realigns the window after a stream has joined the discipline again, possibly with queued samples. With the same
+    /// loss tolerance the window continues from `before`.
+    pub(super) fn count_anew(&mut self, index: StreamIndex, before: Option<Counted>) {
         let Some(stream) = self.streams.get_mut(index) else { return };
+        let loss = stream.spec.contract.map(|contract| contract.loss);
+        if let Some(Counted { earlier, .. }) = before.filter(|before| Some(before.loss) == loss) {
+            self.discipline.handle_earlier(index, earlier);
+            return;
+        }
         let place = |sample: Option<&Queued>| sample.and_then(|sample| stream.place_of(sample));
         let (first, last) = (place(stream.queue.front()), place(stream.queue.back()));
         stream.next_place = last.map(|last| last.saturating_add(1));
         if let Some(first) = first {
-            self.discipline.handle_earlier(index, first);
+            let earlier = stream.uncounted(first);
+            self.discipline.handle_earlier(index, earlier);
         }
     }
 }

@@ -12,7 +12,9 @@ mod streams;
 use super::lists::{Lists, turn};
 use super::rules::{Arrival, Rules};
 use super::stream::{Place, Stream};
-use super::{Eligibility, Head, Left, Miss, Scheduler, Service, StreamIndex, Terms, WindowState};
+use super::{
+    Earlier, Eligibility, Head, Left, Miss, Scheduler, Service, StreamIndex, Terms, WindowState,
+};
 use crate::time::{Duration, Instant};
 use crate::tournament::{Key, Tournament};
 use core::fmt::Debug;
@@ -391,16 +393,26 @@ impl<R: Rules> Scheduler for Core<R> {
         violated
     }
 
-    fn handle_earlier(&mut self, index: StreamIndex, samples: u64) {
+    fn handle_earlier(&mut self, index: StreamIndex, Earlier { samples, missed }: Earlier) {
         self.settle();
         let contracted = self.streams.get_mut(index).filter(|(stream, _)| stream.contracted());
         let Some((stream, _)) = contracted else { return };
         let loss = stream.loss();
-        for _ in 0..samples.checked_rem(u64::from(loss.y())).unwrap_or_default() {
-            self.rules.met(&mut stream.own, loss);
-            stream.account.record_met(loss);
+        for at in 0..samples.checked_rem(u64::from(loss.y())).unwrap_or_default() {
+            if at < u64::from(missed) {
+                self.rules.missed(&mut stream.own, loss, 1);
+                stream.account.record_missed(loss);
+            } else {
+                self.rules.met(&mut stream.own, loss);
+                stream.account.record_met(loss);
+            }
         }
         self.list_anew(index);
+    }
+
+    fn earlier(&self, index: StreamIndex) -> Option<Earlier> {
+        let (stream, _) = self.streams.get(index).filter(|(stream, _)| stream.contracted())?;
+        Some(stream.earlier())
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {

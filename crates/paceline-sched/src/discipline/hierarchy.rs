@@ -10,8 +10,8 @@ mod specs;
 pub use specs::BranchSpec;
 
 use super::{
-    Discipline, Eligibility, Head, Left, Miss, Policy, Scheduler, Service, StreamIndex, Terms,
-    WindowState,
+    Discipline, Earlier, Eligibility, Head, Left, Miss, Policy, Scheduler, Service, StreamIndex,
+    Terms, WindowState,
 };
 use crate::hfsc::{ClassIndex, Criterion, Curves, Hfsc, HfscError, Pick};
 use crate::time::{Duration, Instant};
@@ -420,8 +420,13 @@ impl Scheduler for Hierarchy {
         self.within(stream, |leaf, local| leaf.handle_skipped(local)).unwrap_or_default()
     }
 
-    fn handle_earlier(&mut self, stream: StreamIndex, samples: u64) {
-        self.within(stream, |leaf, local| leaf.handle_earlier(local, samples));
+    fn handle_earlier(&mut self, stream: StreamIndex, earlier: Earlier) {
+        self.within(stream, |leaf, local| leaf.handle_earlier(local, earlier));
+    }
+
+    fn earlier(&self, stream: StreamIndex) -> Option<Earlier> {
+        let Seat { leaf, local, .. } = self.seat_of(stream)?;
+        self.leaves.get(leaf.0 as usize)?.as_ref()?.discipline.earlier(local)
     }
 
     fn next_change(&self, now: Instant) -> Option<Instant> {

@@ -1,6 +1,6 @@
 //! The per-stream state that all disciplines share: its head, its contract's clock, its aligned windows.
 
-use super::{Left, ServiceClass, Terms, WindowState};
+use super::{Earlier, Left, ServiceClass, Terms, WindowState};
 use crate::contract::{Contract, Late, LossTolerance};
 use crate::time::{Duration, Instant};
 
@@ -197,6 +197,17 @@ impl<O> Stream<O> {
     /// Returns the loss tolerance of the contract.
     pub(super) const fn loss(&self) -> LossTolerance {
         self.loss
+    }
+
+    /// Returns the samples of the window before the head.
+    pub(super) fn earlier(&self) -> Earlier {
+        let Earlier { samples, missed } = self.account.counted(self.loss);
+        if !(self.has_head() && self.charged) {
+            return Earlier { samples, missed };
+        }
+        let window = u64::from(self.loss.y());
+        let samples = samples.checked_sub(1).unwrap_or(window.saturating_sub(1));
+        Earlier { samples, missed: missed.saturating_sub(1) }
     }
 
     /// Returns true if the contract has [`Clauses`].
@@ -396,6 +407,13 @@ impl Account {
             *self = Self::open(loss);
         }
         violated
+    }
+
+    /// Returns the counted samples of the window.
+    fn counted(self, loss: LossTolerance) -> Earlier {
+        let samples = loss.y().saturating_sub(self.left);
+        let met = loss.y().saturating_sub(loss.x()).saturating_sub(self.owes);
+        Earlier { samples: samples.into(), missed: samples.saturating_sub(met) }
     }
 
     /// Returns the window as tolerated misses and remaining samples.

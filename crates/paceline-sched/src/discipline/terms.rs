@@ -185,6 +185,15 @@ pub struct Miss {
     pub violated: bool,
 }
 
+/// The samples of a stream before its next one, of the same aligned window of y samples.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Earlier {
+    /// Their number.
+    pub samples: u64,
+    /// How many of them were missed. Once the window owes no more services, those in time beyond y − x count as missed, too.
+    pub missed: u32,
+}
+
 /// The position of a stream in its window.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WindowState {
