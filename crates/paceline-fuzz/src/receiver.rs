@@ -54,7 +54,7 @@ fn hear(receiver: &mut Receiver, frame: &Bytes, heard: usize) {
         Received::Control(message) => {
             assert!(message.len() <= heard && message.len() <= CONTROL_BYTES_MAX);
         }
-        Received::Lost { samples, .. } => assert!(samples > 0),
+        Received::Lost { lost, .. } => assert!(lost.samples > 0),
     });
     let header = match result {
         Ok(heard) | Err((Some(heard), _)) => Some(heard),

@@ -214,8 +214,8 @@ impl Lab {
                 arrived.next_seq = sample.seq + 1;
                 arrived.samples += 1;
             }
-            Received::Lost { publisher, samples, .. } => {
-                self.arrived.entry(publisher.index).or_default().lost += samples;
+            Received::Lost { publisher, lost, .. } => {
+                self.arrived.entry(publisher.index).or_default().lost += lost.samples;
             }
             Received::Control(message) => {
                 if !self.broken {

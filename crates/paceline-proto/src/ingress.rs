@@ -3,6 +3,7 @@
 use crate::form::{Form, Rate};
 use crate::plan::{OutputPlan, Target};
 use crate::reason::DropReason;
+use crate::receive::Lost;
 use crate::sample::{Encoding, Kind, RawSample, Timestamp};
 use crate::temporal::TemporalScaler;
 use crate::video::{DecodeGate, Group, GroupBudget, Next};
@@ -87,6 +88,18 @@ impl<P> Output<P> {
     /// Returns `true` if this is the output that `plan` requests; it then keeps its port and phase.
     pub fn is_for(&self, plan: &OutputPlan) -> bool {
         self.key == OutputKey::of(plan) && self.scale == plan.at_port()
+    }
+
+    /// Returns true if the output takes the sample `seq`, unless its temporal scaling leaves it out: outputs that it replaces,
+    /// and its successor, take others.
+    fn covers(&self, seq: u64) -> bool {
+        self.begin <= seq && self.end.is_none_or(|end| seq < end)
+    }
+
+    /// Returns true if `lost` may be samples that the output would have taken. The others are those of outputs that it
+    /// replaces, and of its successor.
+    pub fn loses(&self, lost: &Lost) -> bool {
+        lost.begun.is_none_or(|(seq, _)| self.covers(seq))
     }
 
     fn set_end(&mut self, plan: &OutputPlan) {
@@ -253,8 +266,7 @@ impl<P> Ingress<P> {
         };
         let mut last: Option<&mut Output<P>> = None;
         for output in self.outputs.iter_mut().filter(|output| targets(output.key.target)) {
-            let over = output.end.is_some_and(|end| end <= seq);
-            if std::mem::take(&mut output.defers) || over || seq < output.begin {
+            if std::mem::take(&mut output.defers) || !output.covers(seq) {
                 continue;
             }
             if !output.temporal.take(seq, captured) {

@@ -4,6 +4,7 @@
 //! The owner then calls [`Receiver::handle_timeout`] at the instant returned by [`Receiver::poll_timeout`].
 
 mod assembly;
+mod lost;
 mod mender;
 mod sorter;
 mod transit;
@@ -11,13 +12,14 @@ mod transit;
 use crate::form::Form;
 use crate::ids::PublisherId;
 use crate::reason::DropReason;
-use crate::sample::{Kind, RawSample};
+use crate::sample::RawSample;
 use crate::wire::NUMBER_STEP_MAX;
 use crate::wire::ack::{Ack, Arrivals};
 use crate::wire::codec::{Reader, WireError};
 use crate::wire::frame::FrameHeader;
 use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
 use bytes::{Bytes, BytesMut};
+pub use lost::Lost;
 use mender::{Arrival, Mender};
 use paceline_sched::{Duration, Instant};
 use transit::{Attention, Transit};
@@ -69,12 +71,8 @@ pub enum Received {
         publisher: PublisherId,
         /// The form of the stream.
         form: Form,
-        /// The number of lost samples.
-        samples: u64,
-        /// The reason of the loss.
-        reason: DropReason,
-        /// The kind of a single sample that had begun to arrive; `None` if unknown.
-        kind: Option<Kind>,
+        /// The samples.
+        lost: Lost,
     },
 }
 
@@ -111,7 +109,7 @@ impl Incoming {
         self.next_number = number;
         self.parted = false;
         if samples > 0 {
-            found(Received::Lost { publisher, form, samples, reason, kind: None });
+            found(Received::Lost { publisher, form, lost: Lost::unseen(samples, reason) });
         }
         Ok(())
     }
@@ -119,7 +117,8 @@ impl Incoming {
     /// Returns the loss of a sample that has begun to arrive.
     const fn lost_one(&self, head: &SampleHead, reason: DropReason) -> Received {
         let (publisher, form) = (self.publisher, self.form);
-        Received::Lost { publisher, form, samples: 1, reason, kind: Some(head.kind) }
+        let lost = Lost { samples: 1, reason, begun: Some((head.seq, head.kind)) };
+        Received::Lost { publisher, form, lost }
     }
 }
 

@@ -58,11 +58,11 @@ impl Node {
 
     /// Counts the losses that the neighbour reported before control installed their source.
     fn count_early(&mut self, now: Instant, key: SourceKey) {
-        for (at, reason, samples) in self.lost_early.remove(&key).unwrap_or_default() {
+        for (at, lost) in self.lost_early.remove(&key).unwrap_or_default() {
             if now.since(at) <= EARLY_MAX {
-                self.count(now, key, reason, samples);
+                self.count(now, key, lost);
             } else {
-                *self.unrouted.entry(key.publisher).or_default() += samples;
+                *self.unrouted.entry(key.publisher).or_default() += lost.samples;
             }
         }
     }

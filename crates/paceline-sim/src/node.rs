@@ -20,8 +20,8 @@ use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::link::{LinkEvent, LinkSpec};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::reason::{DropReason, StreamCounters};
-use paceline_proto::receive::Received;
+use paceline_proto::reason::StreamCounters;
+use paceline_proto::receive::{Lost, Received};
 use paceline_proto::sample::RawSample;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::Instant;
@@ -91,7 +91,7 @@ pub(super) struct Node {
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
     pub(super) arrivals: Arrivals,
     /// Losses that were reported before control installed their source, as the shell keeps them.
-    pub(super) lost_early: BTreeMap<SourceKey, Vec<(Instant, DropReason, u64)>>,
+    pub(super) lost_early: BTreeMap<SourceKey, Vec<(Instant, Lost)>>,
     /// The publishers of which a stream ends with the first sample of another one.
     pub(super) replaced: BTreeSet<PublisherId>,
     /// Samples that arrived before control installed their source, as the shell keeps them.
@@ -263,17 +263,17 @@ impl Node {
                 }
                 self.offer(now, key, sample);
             }
-            Received::Lost { publisher, form, samples, reason, kind } => {
+            Received::Lost { publisher, form, lost } => {
                 let place = self.arrivals.index((from, publisher, form));
                 if let Some(arrived) = self.arrivals.get_mut(place) {
-                    arrived.lost.add(reason, samples);
+                    arrived.lost.add(lost.reason, lost.samples);
                 }
                 let key = SourceKey { publisher, form };
                 if let Some(source) = self.sources.get_mut(&key) {
-                    source.ingress.handle_lost(kind);
+                    source.ingress.handle_lost(lost.kind());
                 }
-                if !self.count(now, key, reason, samples) {
-                    self.lost_early.entry(key).or_default().push((now, reason, samples));
+                if !self.count(now, key, lost) {
+                    self.lost_early.entry(key).or_default().push((now, lost));
                 }
             }
         }
@@ -311,18 +311,12 @@ impl Node {
         }
     }
 
-    pub(super) fn count(
-        &mut self,
-        now: Instant,
-        key: SourceKey,
-        reason: DropReason,
-        samples: u64,
-    ) -> bool {
+    pub(super) fn count(&mut self, now: Instant, key: SourceKey, lost: Lost) -> bool {
         let unreplaced = self.unreplaced(key);
         let Some((source, mut outlets)) = self.source(now, key) else { return false };
-        let outputs = source.ingress.outputs().iter();
+        let outputs = source.ingress.outputs().iter().filter(|output| output.loses(&lost));
         for output in outputs.filter(|output| !unreplaced.contains(&output.key)) {
-            outlets.count(output.key, &output.port, reason, samples);
+            outlets.count(output.key, &output.port, lost.reason, lost.samples);
         }
         true
     }

@@ -123,6 +123,15 @@ fn a_previously_failing_network_of_changing_tolerances_keeps_its_contracts() {
     assert!(outcome.samples > 0, "{outcome}");
 }
 
+/// A sample was given up on a stream that its subscriptions had left, after it had arrived on the new one, and was counted
+/// as lost.
+#[test]
+fn a_previously_failing_network_of_a_sample_on_two_streams_keeps_its_contracts() {
+    let outcome =
+        run_under(120_608, Policy::Hfsc, Mix::FULL).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.samples > 0, "{outcome}");
+}
+
 /// Thinners took different samples, the queue of a replaced stream was sent as best effort, samples were missing or came
 /// twice at a change to a stream that already flowed, and samples overtook the message that announced them.
 #[test]

@@ -164,7 +164,7 @@ impl Node {
                 arrivals
                     .push(Arrival::Sample { published_at: sample.published_at, seq: sample.seq });
             }
-            Received::Lost { samples, .. } => arrivals.push(Arrival::Lost(samples)),
+            Received::Lost { lost, .. } => arrivals.push(Arrival::Lost(lost.samples)),
             Received::Control(message) => messages.push(message),
         });
         receiver.handle_timeout(now, |_| ());

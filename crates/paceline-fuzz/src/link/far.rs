@@ -95,8 +95,8 @@ impl Far {
                     check_sample(&sample, &book[&sample.seq]);
                     Found::Sample(publisher, form, sample.seq)
                 }
-                Received::Lost { publisher, samples, reason, .. } => {
-                    Found::Lost(publisher, samples, reason)
+                Received::Lost { publisher, lost, .. } => {
+                    Found::Lost(publisher, lost.samples, lost.reason)
                 }
                 Received::Control(message) => {
                     messages.push(message.clone());

@@ -103,7 +103,7 @@ impl End {
                 frame,
                 |item| match item {
                     Received::Sample { sample, .. } => got.push(sample.seq),
-                    Received::Lost { samples, .. } => *lost += samples,
+                    Received::Lost { lost: gone, .. } => *lost += gone.samples,
                     Received::Control(message) => control.push(message),
                 },
             );

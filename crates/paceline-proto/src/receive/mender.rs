@@ -267,9 +267,7 @@ fn hand_over(stream: &Stream, sorted: &mut Vec<Sorted>, found: &mut impl FnMut(R
             Sorted::Sample(head, published_at, payload) => {
                 Received::Sample { publisher, form, sample: sample(head, published_at, payload) }
             }
-            Sorted::Lost(samples, reason, kind) => {
-                Received::Lost { publisher, form, samples, reason, kind }
-            }
+            Sorted::Lost(lost) => Received::Lost { publisher, form, lost },
         });
     }
 }

@@ -6,9 +6,9 @@
 //! counts as not received, so that the sender retransmits them.
 
 use super::assembly::Assembly;
+use super::lost::Lost;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
-use crate::sample::Kind;
 use crate::wire::segment::{Mend, SampleHead};
 use crate::wire::{NUMBER_STEP_MAX, SAMPLE_BYTES_MAX};
 use bytes::Bytes;
@@ -41,7 +41,7 @@ pub(super) struct Came {
 #[derive(Debug)]
 pub(super) enum Sorted {
     Sample(SampleHead, Instant, Bytes),
-    Lost(u64, DropReason, Option<Kind>),
+    Lost(Lost),
 }
 
 /// A sample that has begun to arrive.
@@ -119,7 +119,7 @@ impl Sorter {
         self.parted = false;
         let samples = number.saturating_sub(self.next);
         if samples > 0 {
-            out.push(Sorted::Lost(samples, reason, None));
+            out.push(Sorted::Lost(Lost::unseen(samples, reason)));
             self.next = number;
         }
     }
@@ -245,7 +245,7 @@ impl Sorter {
                 if !forced {
                     return;
                 }
-                out.push(Sorted::Lost(gap, DropReason::LinkLoss, None));
+                out.push(Sorted::Lost(Lost::unseen(gap, DropReason::LinkLoss)));
                 self.next = number;
             }
             if !held.is_whole() && held.given_up.is_none() && !forced {
@@ -260,7 +260,10 @@ impl Sorter {
                 Some((head, published_at)) if whole => {
                     out.push(Sorted::Sample(head, published_at, held.assembly.join()));
                 }
-                head => out.push(Sorted::Lost(1, reason, head.map(|(head, _)| head.kind))),
+                head => {
+                    let begun = head.map(|(head, _)| (head.seq, head.kind));
+                    out.push(Sorted::Lost(Lost { samples: 1, reason, begun }));
+                }
             }
         }
     }

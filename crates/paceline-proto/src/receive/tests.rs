@@ -58,7 +58,7 @@ fn hear(receiver: &mut Receiver, frames: impl IntoIterator<Item = Bytes>) -> Got
         let result = receiver.handle_frame(NOW, US, frame, |item| match item {
             Received::Sample { sample, .. } => got.samples.push(sample.payload),
             Received::Control(message) => got.control.push(message),
-            Received::Lost { samples, reason, .. } => got.lost.push((samples, reason)),
+            Received::Lost { lost, .. } => got.lost.push((lost.samples, lost.reason)),
         });
         result.unwrap();
     }
@@ -340,8 +340,8 @@ fn the_kind_of_a_lost_sample_is_reported_if_its_head_was_seen() {
     });
     for frame in [begin, frame(2, |out| write_abort(0, 2, out))] {
         let heard = receiver.handle_frame(NOW, US, frame, |item| {
-            if let Received::Lost { samples, kind, .. } = item {
-                kinds.push((samples, kind));
+            if let Received::Lost { lost, .. } = item {
+                kinds.push((lost.samples, lost.kind()));
             }
         });
         heard.unwrap();
@@ -355,7 +355,7 @@ fn try_hear(receiver: &mut Receiver, frame: Bytes) -> (Got, Option<WireError>) {
     let result = receiver.handle_frame(NOW, US, frame, |item| match item {
         Received::Sample { sample, .. } => got.samples.push(sample.payload),
         Received::Control(message) => got.control.push(message),
-        Received::Lost { samples, reason, .. } => got.lost.push((samples, reason)),
+        Received::Lost { lost, .. } => got.lost.push((lost.samples, lost.reason)),
     });
     (got, result.err().map(|(_, error)| error))
 }

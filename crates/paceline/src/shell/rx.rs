@@ -273,8 +273,8 @@ impl RxSources {
                     let bytes = sample.payload.len();
                     (SourceKey { publisher, form }, bytes, Item::Sample(sample))
                 }
-                Received::Lost { publisher, form, samples, reason, kind } => {
-                    (SourceKey { publisher, form }, 0, Item::Lost(samples, reason, kind))
+                Received::Lost { publisher, form, lost } => {
+                    (SourceKey { publisher, form }, 0, Item::Lost(lost))
                 }
                 Received::Control(_) => continue,
             };

@@ -6,7 +6,8 @@ use super::super::port::{self, Port};
 use super::super::sink::AtomicDrops;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::{DropReason, Drops, Kind, NodeId, RawSample};
+use paceline_proto::receive::Lost;
+use paceline_proto::{DropReason, Drops, NodeId, RawSample};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +23,7 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// A sample or a loss report.
 pub(super) enum Item {
     Sample(RawSample),
-    Lost(u64, DropReason, Option<Kind>),
+    Lost(Lost),
 }
 
 impl Item {
@@ -34,7 +35,7 @@ impl Item {
     pub(super) fn count(&self, drops: &AtomicDrops) {
         match self {
             Self::Sample(_) => drops.add(DropReason::NoRoute, 1),
-            Self::Lost(samples, reason, _) => drops.add(*reason, *samples),
+            Self::Lost(lost) => drops.add(lost.reason, lost.samples),
         }
     }
 
@@ -49,11 +50,12 @@ impl Item {
                     |port, sample| port.take(now, sample),
                 );
             }
-            Self::Lost(samples, reason, kind) => {
-                ingress.handle_lost(kind);
+            Self::Lost(lost) => {
+                ingress.handle_lost(lost.kind());
                 let outputs = ingress.outputs_mut().iter_mut();
-                let outputs = outputs.filter(|output| !except.contains(&output.key));
-                outputs.for_each(|output| output.port.count(reason, samples));
+                let outputs =
+                    outputs.filter(|output| output.loses(&lost) && !except.contains(&output.key));
+                outputs.for_each(|output| output.port.count(lost.reason, lost.samples));
             }
         }
     }
@@ -110,7 +112,7 @@ impl EarlySamples {
         its.at = its.at.max(gone.at);
         match gone.item {
             Item::Sample(_) => its.drops.add(DropReason::QueueFull, 1),
-            Item::Lost(samples, reason, _) => its.drops.add(reason, samples),
+            Item::Lost(lost) => its.drops.add(lost.reason, lost.samples),
         }
     }
 
@@ -142,7 +144,8 @@ impl EarlySamples {
         self.waiting = others;
         self.bytes -= its.iter().map(|it| it.item.bytes()).sum::<usize>();
         let crowded = self.crowded.remove(&key).map(|its| its.drops).unwrap_or_default();
-        let lost = crowded.iter().map(|(reason, samples)| Item::Lost(samples, reason, None));
+        let lost =
+            crowded.iter().map(|(reason, samples)| Item::Lost(Lost::unseen(samples, reason)));
         let (its, forged): (VecDeque<_>, VecDeque<_>) =
             its.into_iter().partition(|it| accepts(it.from));
         forged.iter().for_each(|it| it.item.count(drops));
@@ -197,9 +200,9 @@ mod tests {
         ) {
             match item {
                 Item::Sample(sample) => waited.push(sample.seq),
-                Item::Lost(samples, reason, _) => {
-                    assert_eq!((reason, waited.len()), (DropReason::QueueFull, 0));
-                    lost += samples;
+                Item::Lost(gone) => {
+                    assert_eq!((gone.reason, waited.len()), (DropReason::QueueFull, 0));
+                    lost += gone.samples;
                 }
             }
         }

@@ -4,6 +4,7 @@ use super::*;
 use event_listener::Event;
 use paceline_proto::form::Rate;
 use paceline_proto::plan::{OutputPlan, Target};
+use paceline_proto::receive::Lost;
 use paceline_proto::video::GroupBudget;
 use paceline_proto::{DropReason, Encoding, Kind, RawSample, Timestamp};
 use paceline_sched::discipline::StreamIndex;
@@ -93,8 +94,8 @@ fn early_losses_of_a_successor_are_not_counted_until_it_replaces_the_output() {
     post(&rx, old, None, Some(old_port));
     let SourceKey { publisher, form } = new;
     let lost = |samples| {
-        let reason = DropReason::QueueFull;
-        Received::Lost { publisher, form, samples, reason, kind: None }
+        let lost = Lost::unseen(samples, DropReason::QueueFull);
+        Received::Lost { publisher, form, lost }
     };
     receive(&rx, [lost(4)]);
     post(&rx, new, None, Some(new_port));
@@ -103,4 +104,24 @@ fn early_losses_of_a_successor_are_not_counted_until_it_replaces_the_output() {
     assert_eq!((taken(&mut old_end), taken(&mut new_end)), (vec![6], vec![12]));
     assert_eq!(new_end.shared.drops.load().of(DropReason::QueueFull), 1);
     assert_eq!(rx.drops.load().total(), 0);
+}
+
+/// The successor carried the sample, too.
+#[test]
+fn a_sample_that_a_replaced_output_does_not_take_is_not_lost_by_it() {
+    let ([old, new], rx) = ([source(3), source(2)], RxSources::default());
+    let ((old_port, old_end), (new_port, mut new_end)) = (new_ring(), new_ring());
+    post(&rx, old, None, Some(old_port));
+    post(&rx, old, Some(new), None);
+    post(&rx, new, None, Some(new_port));
+    let SourceKey { publisher, form } = old;
+    let lost = |seq| {
+        let begun = Some((seq, Kind::Data));
+        let lost = Lost { samples: 1, reason: DropReason::DeadlineMissed, begun };
+        Received::Lost { publisher, form, lost }
+    };
+    receive(&rx, [sample(new, 12), lost(12)]);
+    assert_eq!((taken(&mut new_end), old_end.shared.drops.load().total()), (vec![12], 0));
+    receive(&rx, [lost(6)]);
+    assert_eq!(old_end.shared.drops.load().total(), 1);
 }
