@@ -11,6 +11,7 @@ use paceline_proto::ingress::{Output, OutputKey};
 use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
+use paceline_proto::sample::RawSample;
 use paceline_sched::Instant;
 use std::sync::Arc;
 
@@ -23,7 +24,7 @@ impl Node {
         publisher: Arc<PublisherSpec>,
         plans: &[OutputPlan],
     ) {
-        let fresh = || Source::new(Arc::clone(&publisher));
+        let fresh = || Source::new(now, Arc::clone(&publisher));
         let mut source = self.sources.remove(&key).unwrap_or_else(fresh);
         source.publisher = Arc::clone(&publisher);
         for plan in plans {
@@ -97,12 +98,18 @@ impl Node {
         its.flat_map(|(_, source)| source.ingress.waiting_for(by.form)).collect()
     }
 
-    /// Ends the outputs that a sample in a form replaces.
-    pub(super) fn replace(&mut self, by: SourceKey, seq: u64) {
+    /// Ends the outputs that a sample in a form replaces. One that was published before the source was installed does
+    /// not replace them: it may be one of an earlier request.
+    pub(super) fn replace(&mut self, by: SourceKey, sample: &RawSample) {
         let SourceKey { publisher, form } = by;
         if !self.replaced.contains(&publisher) {
             return;
         }
+        let Some(source) = self.sources.get(&by) else { return };
+        if sample.published_at < source.began {
+            return;
+        }
+        let seq = sample.seq;
         let its = self.sources.iter_mut().filter(|(key, _)| key.publisher == publisher);
         let taken: Vec<_> = its.flat_map(|(_, source)| source.ingress.replace(form, seq)).collect();
         if let Some(source) = self.sources.get_mut(&by) {

@@ -38,20 +38,22 @@ pub(super) struct Source {
     pub(super) publisher: Arc<PublisherSpec>,
     /// Numbers the samples; only for publishers of this node.
     pub(super) stamper: Option<Stamper>,
+    /// The instant at which it was installed.
+    pub(super) began: Instant,
     /// The neighbour that sent the last sample, and the index of its counters.
     by: Option<(NodeId, usize)>,
 }
 
 impl Source {
     /// Creates a source for a stream that arrives here.
-    pub(super) fn new(publisher: Arc<PublisherSpec>) -> Self {
+    pub(super) fn new(now: Instant, publisher: Arc<PublisherSpec>) -> Self {
         let ingress = Ingress::new(publisher.period);
-        Self { ingress, publisher, stamper: None, by: None }
+        Self { ingress, publisher, stamper: None, began: now, by: None }
     }
 
     /// Creates a source for a publisher of this node.
     pub(super) fn published(publisher: Arc<PublisherSpec>) -> Self {
-        Self { stamper: Some(Stamper::default()), ..Self::new(publisher) }
+        Self { stamper: Some(Stamper::default()), ..Self::new(Instant::ZERO, publisher) }
     }
 }
 
@@ -298,7 +300,7 @@ impl Node {
 
     /// Passes a sample to the outputs of its source, or counts it as unrouted.
     pub(super) fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
-        self.replace(key, sample.seq);
+        self.replace(key, &sample);
         if let Some((source, mut outlets)) = self.source(now, key)
             && !source.ingress.outputs().is_empty()
         {

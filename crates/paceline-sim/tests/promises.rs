@@ -132,6 +132,16 @@ fn a_previously_failing_network_of_a_sample_on_two_streams_keeps_its_contracts()
     assert!(outcome.samples > 0, "{outcome}");
 }
 
+/// Samples of an ended request ended a stream that the next one replaced, and a link missed samples of windows that it
+/// thinned only later.
+#[test]
+fn previously_failing_networks_of_later_thinning_keep_their_contracts() {
+    for (seed, policy) in [(123_609, Policy::Hfsc), (124_766, Policy::Vds)] {
+        let outcome = run_under(seed, policy, Mix::FULL).unwrap_or_else(|error| panic!("{error}"));
+        assert!(outcome.samples > 0, "{seed}: {outcome}");
+    }
+}
+
 /// Thinners took different samples, the queue of a replaced stream was sent as best effort, samples were missing or came
 /// twice at a change to a stream that already flowed, and samples overtook the message that announced them.
 #[test]

@@ -259,7 +259,15 @@ mod tests {
         let within = Some(Duration::from_millis(millis));
         let split = Split::new((0..hops).map(|_| true));
         let scaling = Duration::ZERO;
-        Ask { within, loss: LossTolerance::NONE, hop: hop - 1, split, level: None, scaling }
+        Ask {
+            within,
+            loss: LossTolerance::NONE,
+            hop: hop - 1,
+            split,
+            level: None,
+            scaling,
+            thins: false,
+        }
     }
 
     fn loss(x: u32, y: u32) -> LossTolerance {
@@ -344,7 +352,15 @@ mod tests {
         let split = Split::new(slow.iter().copied());
         let within = Some(Duration::from_millis(60));
         let scaling = Duration::ZERO;
-        let ask = Ask { within, loss: loss(3, 10), hop: hop - 1, split, level: None, scaling };
+        let ask = Ask {
+            within,
+            loss: loss(3, 10),
+            hop: hop - 1,
+            split,
+            level: None,
+            scaling,
+            thins: false,
+        };
         let spec = PublisherSpec { late, ..camera() };
         let demand = demand_of(&spec, form, &ask).unwrap().unwrap();
         (promise(&spec, form, &[ask]).unwrap().contract.loss, demand.loss())
@@ -365,6 +381,21 @@ mod tests {
         assert_eq!(highest, (loss(1, 10), loss(1, 10)), "windows may lie across two");
     }
 
+    #[test]
+    fn samples_that_a_later_node_thins_tolerate_no_loss() {
+        let (tolerant, split) = (loss(3, 10), Split::new([true].into_iter()).with_proxy(1));
+        let (within, scaling) = (Some(Duration::from_millis(30)), Duration::ZERO);
+        let every =
+            |thins| Ask { within, loss: tolerant, hop: 0, split, level: None, scaling, thins };
+        let [all, thinned] = [false, true].map(every);
+        let on = |ask: Ask| promise(&camera(), Form::FULL, &[ask]).unwrap().contract.loss;
+        assert_eq!((on(all), saved(&camera(), Form::FULL, &all)), (tolerant, tolerant));
+        let none = LossTolerance::NONE;
+        assert_eq!((on(thinned), saved(&camera(), Form::FULL, &thinned)), (none, none));
+        let publisher = Ask { split: split.with_proxy(0), ..thinned };
+        assert_eq!(on(publisher), tolerant, "the link carries the requested samples alone");
+    }
+
     proptest! {
         #[test]
         fn every_node_chooses_the_same_hop(
@@ -374,7 +405,8 @@ mod tests {
             let split = Split::new(slow.iter().copied());
             let within = within.map(Duration::from_nanos);
             let scaling = Duration::ZERO;
-            let ask = |hop| Ask { within, loss: loss(1, 2), hop, split, level: None, scaling };
+            let (loss, thins) = (loss(1, 2), false);
+            let ask = |hop| Ask { within, loss, hop, split, level: None, scaling, thins };
             let shares = shares(&camera(), |_| Form::FULL, &ask(0));
             let weights = shares.into_iter().map(|part| whole_micros(part).as_nanos() / 1_000);
             let weights: Vec<_> = weights.map(|micros| u32::try_from(micros).unwrap()).collect();

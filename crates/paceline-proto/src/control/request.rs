@@ -26,6 +26,8 @@ pub(crate) struct Ask {
     pub(super) level: Option<u32>,
     /// The part of the delay bound for scaling.
     pub(super) scaling: Duration,
+    /// True if a part of the samples is requested.
+    pub(super) thins: bool,
 }
 
 impl Ask {
@@ -41,7 +43,8 @@ impl Ask {
         let within = publisher.bound_for(spec);
         let scaling = within.map(|within| publisher.scaling_part(spec, within));
         let scaling = scaling.unwrap_or_default();
-        Some(Self { within, loss, hop, split, level: spec.level, scaling })
+        let thins = spec.form.rate != Rate::All;
+        Some(Self { within, loss, hop, split, level: spec.level, scaling, thins })
     }
 
     /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
@@ -77,6 +80,13 @@ impl Ask {
         Self { loss: if edf { self.loss } else { LossTolerance::NONE }, ..self }
     }
 
+    /// Returns true if the windows of the samples on this hop are not those of the subscription, because a later node
+    /// scales the samples for several subscriptions, or leaves out some.
+    fn crosses_windows(&self) -> bool {
+        let thinned_later = self.thins && !self.split.is_scaled(self.hop);
+        self.split.is_before_proxy(self.hop) || thinned_later
+    }
+
     /// Returns true if this hop of the path may miss samples.
     pub(super) fn bears_loss(&self) -> bool {
         let part = |hop| whole_micros(share(&Self { hop, ..*self }, Duration::ZERO).1);
@@ -97,8 +107,7 @@ impl Ask {
         if self.loss == LossTolerance::EDF {
             return self.loss;
         }
-        // Of the samples before a proxy, a window contains several of the subscription's.
-        if self.split.is_before_proxy(self.hop) {
+        if self.crosses_windows() {
             return LossTolerance::NONE;
         }
         if !keeps_windows(spec) {
@@ -184,7 +193,7 @@ pub(super) fn of_both(one: LossTolerance, other: LossTolerance) -> LossTolerance
 /// Returns the samples of each window that admission may leave out, on the one hop that may miss any. With
 /// [`Late::Send`] it may leave out none, because missed samples are sent and save no capacity.
 pub(super) fn counted_loss(spec: &PublisherSpec, form: Form, ask: &Ask) -> LossTolerance {
-    if ask.split.is_before_proxy(ask.hop) && ask.loss != LossTolerance::EDF {
+    if ask.crosses_windows() && ask.loss != LossTolerance::EDF {
         return LossTolerance::NONE;
     }
     let borne = (0..ask.split.hops()).map(|hop| Ask { hop, ..*ask }).find(Ask::bears_loss);

@@ -29,7 +29,7 @@ use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::receive::{Heard, Received, Receiver};
-use paceline_proto::{Form, NodeId, PublisherId};
+use paceline_proto::{Form, NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -83,6 +83,8 @@ pub(crate) struct RxChange {
 /// An arriving stream.
 struct Source {
     ingress: Ingress<Port>,
+    /// The time of its installation.
+    began: Instant,
     /// The neighbour from which its samples arrive.
     via: Option<NodeId>,
     /// The neighbours on its paths.
@@ -92,9 +94,10 @@ struct Source {
 }
 
 impl Source {
-    fn new(period: Option<Duration>) -> Self {
+    fn new(now: Instant, period: Option<Duration>) -> Self {
         let before = (Vec::new(), Instant::ZERO);
-        Self { ingress: Ingress::new(period), via: None, from: Vec::new(), before }
+        let ingress = Ingress::new(period);
+        Self { ingress, began: now, via: None, from: Vec::new(), before }
     }
 
     /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
@@ -140,7 +143,7 @@ impl Sources {
                 }
                 let period = installation.period;
                 let source = sources.entry(change.source);
-                let source = source.or_insert_with(|| Source::new(period));
+                let source = source.or_insert_with(|| Source::new(now, period));
                 source.set_paths(now, change.from);
                 installation.apply(&mut source.ingress);
                 let early = early.take(change.source, |from| source.is_from(now, from), drops);
@@ -160,7 +163,7 @@ impl Sources {
     fn offer(&mut self, now: Instant, key: SourceKey, item: Item, drops: &AtomicDrops) {
         let unreplaced = match &item {
             Item::Sample(sample) => {
-                self.replace(key, sample.seq);
+                self.replace(key, sample);
                 Vec::new()
             }
             Item::Lost(..) => self.unreplaced(key),
@@ -182,10 +185,15 @@ impl Sources {
         its.flat_map(|(_, source)| source.ingress.waiting_for(form)).collect()
     }
 
-    /// Ends the outputs that a sample of the source `key` replaces.
-    fn replace(&mut self, key: SourceKey, seq: u64) {
-        let SourceKey { publisher, form } = key;
+    /// Ends the outputs that a sample of the source `key` replaces. One that was published before the
+    /// source was installed does not replace them: it may be one of an earlier request.
+    fn replace(&mut self, key: SourceKey, sample: &RawSample) {
+        let (SourceKey { publisher, form }, seq) = (key, sample.seq);
         if !self.replaced.contains(&publisher) {
+            return;
+        }
+        let began = self.sources.get(&key).map(|source| source.began);
+        if began.is_none_or(|began| sample.published_at < began) {
             return;
         }
         let first = SourceKey { publisher, form: Form::FULL };
