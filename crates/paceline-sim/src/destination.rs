@@ -15,6 +15,16 @@ pub(super) enum Destination {
     Local(LocalPort),
 }
 
+impl Destination {
+    /// Returns the link and the stream, unless it is local.
+    pub(super) const fn stream(&self) -> Option<(usize, StreamIndex)> {
+        match self {
+            Self::Stream(link, index) => Some((*link, *index)),
+            Self::Local(_) => None,
+        }
+    }
+}
+
 /// Subscriptions of this node that receive the samples of one publisher in one form.
 #[derive(Debug)]
 pub(super) struct LocalPort {

@@ -207,22 +207,19 @@ impl Node {
         (key, followed): (OutputKey, bool),
         port: Port,
     ) {
-        let destination = match port {
-            Port::Destination(destination) => Some(destination),
-            Port::Video(scaler) => Some(scaler.into_destination()),
+        let stream = match port {
+            Port::Destination(destination) => destination.stream(),
+            Port::Video(scaler) => scaler.into_destination().stream(),
             Port::Scale(place) => {
                 let Some(scaler) = self.scalers.get_mut(&place) else { return };
-                let destination = scaler.remove(key);
-                if scaler.destinations.is_empty() {
+                let stream = scaler.close(key);
+                if scaler.is_over() {
                     self.scalers.remove(&place);
                 }
-                destination
+                stream
             }
         };
-        let (Some(Destination::Stream(link, index)), Target::Hop(hop)) = (destination, key.target)
-        else {
-            return;
-        };
+        let (Some((link, index)), Target::Hop(hop)) = (stream, key.target) else { return };
         let Some(end) = self.links.get_mut(link) else { return };
         end.drain(now, index);
         end.touched = true;
@@ -242,11 +239,13 @@ impl Node {
 
     /// Closes the replaced streams of a link that have sent their backlog.
     pub(super) fn close_retired(&mut self, now: Instant, link: usize) {
+        let scalers = &self.scalers;
         let over = |end: &mut LinkEnd| -> Vec<Retired> {
-            let LinkEnd { link, rings, retired, .. } = end;
+            let LinkEnd { link: its, rings, retired, .. } = end;
             let is_over = |it: &mut Retired| {
                 let spent = rings.get(it.index).is_none_or(|ring| ring.waiting.is_empty());
-                now >= it.until || spent && link.is_settled(it.index)
+                let fed = || scalers.values().any(|scaler| scaler.feeds(link, it.index));
+                now >= it.until || spent && its.is_settled(it.index) && !fed()
             };
             retired.extract_if(.., is_over).collect()
         };
@@ -256,6 +255,7 @@ impl Node {
 
     fn close_stream(&mut self, link: usize, stream: &Retired) {
         let index = stream.index;
+        self.scalers.values_mut().for_each(|scaler| scaler.forget_stream(link, index));
         let Some(LinkEnd { link, rings, .. }) = self.links.get_mut(link) else { return };
         let Some(ring) = rings.close(index) else { return };
         link.handle_dropped(index, DropReason::NoRoute, ring.waiting.len() as u64);

@@ -13,6 +13,7 @@ use paceline_proto::ids::PublisherId;
 use paceline_proto::ingress::OutputKey;
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::sample::RawSample;
+use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -36,6 +37,8 @@ const WAITING_MAX: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Scaler {
     pub(super) destinations: BTreeMap<OutputKey, Destination>,
+    /// Closed outputs, which still take the results of earlier samples, by the number of their last one.
+    closed: Vec<(u64, OutputKey, Destination)>,
     /// The outputs with contracts.
     promised: BTreeSet<OutputKey>,
     pub(super) coding: Option<Coding>,
@@ -73,9 +76,47 @@ impl Scaler {
         self.waiting.pop_front()
     }
 
-    pub(super) fn remove(&mut self, key: OutputKey) -> Option<Destination> {
+    /// Closes an output, and returns its stream. The stream still takes the results of the samples that wait or are scaled.
+    pub(super) fn close(&mut self, key: OutputKey) -> Option<(usize, StreamIndex)> {
         self.promised.remove(&key);
-        self.destinations.remove(&key)
+        let destination = self.destinations.remove(&key)?;
+        let stream = destination.stream()?;
+        let jobs = self.busy.iter().map(|(_, job)| job).chain(&self.waiting);
+        if let Some(last) =
+            jobs.filter(|job| job.keys.contains(&key)).map(|job| job.sample.seq).max()
+        {
+            self.closed.push((last, key, destination));
+        }
+        Some(stream)
+    }
+
+    /// Returns the destination of an output's sample.
+    pub(super) fn destination(&mut self, key: OutputKey, seq: u64) -> Option<&mut Destination> {
+        let before = self.closed.iter_mut().find(|(last, its, _)| *its == key && seq <= *last);
+        match before {
+            Some((.., destination)) => Some(destination),
+            None => self.destinations.get_mut(&key),
+        }
+    }
+
+    /// Forgets the closed outputs whose last sample has been scaled.
+    pub(super) fn forget_closed(&mut self, done: u64) {
+        self.closed.retain(|(last, ..)| *last > done);
+    }
+
+    /// Forgets the closed output of a stream that closes.
+    pub(super) fn forget_stream(&mut self, link: usize, index: StreamIndex) {
+        self.closed.retain(|(.., destination)| destination.stream() != Some((link, index)));
+    }
+
+    /// Returns true if a closed output still takes samples for the stream `index` of a link.
+    pub(super) fn feeds(&self, link: usize, index: StreamIndex) -> bool {
+        self.closed.iter().any(|(.., destination)| destination.stream() == Some((link, index)))
+    }
+
+    /// Returns true if it has no outputs, and none of its closed ones takes samples.
+    pub(super) fn is_over(&self) -> bool {
+        self.destinations.is_empty() && self.closed.is_empty()
     }
 }
 

@@ -11,15 +11,17 @@ impl Outlets<'_> {
     pub(super) fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: RawSample) {
         let Some(mut scaler) = self.scalers.remove(&place) else { return };
         if let Some(older) = scaler.submit(key, sample) {
-            self.lose(&scaler, &older, DropReason::ScalerBusy);
+            self.lose(&mut scaler, &older, DropReason::ScalerBusy);
         }
         self.pool.queue(place, &mut scaler);
         self.scalers.insert(place, scaler);
     }
 
-    fn lose(&mut self, scaler: &Scaler, job: &Job, reason: DropReason) {
-        for destination in job.keys.iter().filter_map(|key| scaler.destinations.get(key)) {
-            self.count_on(destination, reason, 1);
+    fn lose(&mut self, scaler: &mut Scaler, job: &Job, reason: DropReason) {
+        for key in &job.keys {
+            if let Some(destination) = scaler.destination(*key, job.sample.seq) {
+                self.count_on(destination, reason, 1);
+            }
         }
     }
 
@@ -34,9 +36,12 @@ impl Outlets<'_> {
             let Some(mut scaler) = self.scalers.remove(&place) else { continue };
             if let Some((_, job)) = scaler.busy.take() {
                 self.serve(&mut scaler, &job, place);
+                scaler.forget_closed(job.sample.seq);
             }
             self.pool.queue(place, &mut scaler);
-            self.scalers.insert(place, scaler);
+            if !scaler.is_over() {
+                self.scalers.insert(place, scaler);
+            }
         }
         let mut busy = self.scalers.values().filter(|it| it.busy.is_some()).count();
         while self.pool.workers.is_none_or(|workers| busy < workers) {
@@ -67,7 +72,7 @@ impl Outlets<'_> {
         };
         let scaled = RawSample { payload, ..sample.clone() };
         for key in &job.keys {
-            if let Some(destination) = scaler.destinations.get_mut(key) {
+            if let Some(destination) = scaler.destination(*key, sample.seq) {
                 let _ = self.leave(destination, scaled.clone());
             }
         }

@@ -132,11 +132,12 @@ fn a_previously_failing_network_of_a_sample_on_two_streams_keeps_its_contracts()
     assert!(outcome.samples > 0, "{outcome}");
 }
 
-/// Samples of an ended request ended a stream that the next one replaced, and a link missed samples of windows that it
-/// thinned only later.
+/// Samples of an ended request ended a stream that the next one replaced, a link missed samples of windows that a later node
+/// thinned, and a scaler dropped the sample of an output that closed meanwhile.
 #[test]
 fn previously_failing_networks_of_later_thinning_keep_their_contracts() {
-    for (seed, policy) in [(123_609, Policy::Hfsc), (124_766, Policy::Vds)] {
+    let seeds = [(123_609, Policy::Hfsc), (124_766, Policy::Vds), (124_294, Policy::DWCS)];
+    for (seed, policy) in seeds {
         let outcome = run_under(seed, policy, Mix::FULL).unwrap_or_else(|error| panic!("{error}"));
         assert!(outcome.samples > 0, "{seed}: {outcome}");
     }
