@@ -76,6 +76,8 @@ pub(crate) struct RxChange {
     pub(crate) source: SourceKey,
     /// The neighbours from which its samples may arrive.
     pub(crate) from: Vec<NodeId>,
+    /// The time of the change. It may be applied later, with the next samples.
+    pub(crate) at: Instant,
     /// `None` if the stream has no outputs any more.
     pub(crate) installation: Option<Installation>,
 }
@@ -94,10 +96,10 @@ struct Source {
 }
 
 impl Source {
-    fn new(now: Instant, period: Option<Duration>) -> Self {
+    fn new(began: Instant, period: Option<Duration>) -> Self {
         let before = (Vec::new(), Instant::ZERO);
         let ingress = Ingress::new(period);
-        Self { ingress, began: now, via: None, from: Vec::new(), before }
+        Self { ingress, began, via: None, from: Vec::new(), before }
     }
 
     /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
@@ -143,7 +145,7 @@ impl Sources {
                 }
                 let period = installation.period;
                 let source = sources.entry(change.source);
-                let source = source.or_insert_with(|| Source::new(now, period));
+                let source = source.or_insert_with(|| Source::new(change.at, period));
                 source.set_paths(now, change.from);
                 installation.apply(&mut source.ingress);
                 let early = early.take(change.source, |from| source.is_from(now, from), drops);

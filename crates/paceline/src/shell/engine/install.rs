@@ -205,8 +205,9 @@ impl Engine {
             shared.change.notify(usize::MAX);
         } else {
             let installation = wanted.then_some(installation);
-            self.sources.changes.post(RxChange { source, from, installation });
-            self.unsettled = !self.sources.try_settle(clock::now());
+            let at = clock::now();
+            self.sources.changes.post(RxChange { source, from, at, installation });
+            self.unsettled = !self.sources.try_settle(at);
         }
         // Close the old outputs only now: until the change is applied, samples still use them.
         self.let_go(source, gone, &targets);

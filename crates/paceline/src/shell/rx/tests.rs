@@ -32,11 +32,20 @@ fn new_ring() -> (Port, RingEnd) {
 /// Posts an output of the stream `key` to one other neighbour, which ends with the first sample of
 /// `until`. It is new if `port` is given.
 fn post(to: &RxSources, key: SourceKey, until: Option<SourceKey>, port: Option<Port>) {
+    post_at(to, (key, Instant::ZERO), until, port);
+}
+
+fn post_at(
+    to: &RxSources,
+    (key, at): (SourceKey, Instant),
+    until: Option<SourceKey>,
+    port: Option<Port>,
+) {
     let until = until.map(|key| key.form);
     let plan = OutputPlan { until, ..OutputPlan::new(Target::Hop(NodeId(3)), source(6).form) };
     let (groups, outputs) = (GroupBudget::default(), vec![(plan, port)]);
     let installation = Some(Installation { period: None, groups, outputs });
-    to.changes.post(RxChange { source: key, from: vec![HOP], installation });
+    to.changes.post(RxChange { source: key, from: vec![HOP], at, installation });
 }
 
 fn sample(SourceKey { publisher, form }: SourceKey, seq: u64) -> Received {
@@ -85,6 +94,18 @@ fn an_early_sample_of_a_slow_successor_leaves_once() {
     post(&rx, new, None, Some(new_port));
     receive(&rx, [sample(new, 12), sample(old, 12)]);
     assert_eq!((taken(&mut old_end), taken(&mut new_end)), (vec![0, 6], vec![12]));
+}
+
+#[test]
+fn a_sample_of_an_earlier_request_does_not_end_the_replaced_output() {
+    let ([old, new], rx) = ([source(3), source(2)], RxSources::default());
+    let ((old_port, mut old_end), (new_port, mut new_end)) = (new_ring(), new_ring());
+    post(&rx, old, None, Some(old_port));
+    receive(&rx, [sample(new, 2)]);
+    post(&rx, old, Some(new), None);
+    post_at(&rx, (new, Instant::from_nanos(1)), None, Some(new_port));
+    receive(&rx, [sample(old, 9)]);
+    assert_eq!((taken(&mut old_end), taken(&mut new_end)), (vec![9], vec![2]));
 }
 
 #[test]
