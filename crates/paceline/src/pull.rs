@@ -194,7 +194,9 @@ impl<'a> PullBuilder<'a> {
     /// pulls only from that node. The pull waits until the buffer has the selected newest samples, for
     /// at most 10 s and half of [`Self::timeout`].
     ///
-    /// The node keeps 1 to 10,000 samples and at most 64 MiB. The buffer ends one minute after the last
+    /// The node keeps 1 to 10,000 samples and at most 64 MiB. Order more samples than you pull: the oldest
+    /// ones leave the buffer while the first answers are on their way, and are then
+    /// [missing](crate::pull::PullSummary::missing). The buffer ends one minute after the last
     /// pull of its tag from that node; an order with the same number of samples renews it. Use this or
     /// [`Self::from`].
     pub fn hold_at(self, node: &str, samples: u32) -> Self {

@@ -7,6 +7,15 @@ use paceline::pull::PullError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Sets a flag at its end, also if an assertion fails.
+struct AtEnd<'a>(&'a AtomicBool);
+
+impl Drop for AtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_puller_orders_a_buffer_at_a_node_between_and_pulls_from_it() {
     let (near, far) = (free_endpoint(), free_endpoint());
@@ -20,6 +29,7 @@ fn a_puller_orders_a_buffer_at_a_node_between_and_pulls_from_it() {
     let mut log = robot.publisher("log").declare().unwrap();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _over = AtEnd(&is_over);
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 log.put("line").unwrap();
@@ -27,9 +37,9 @@ fn a_puller_orders_a_buffer_at_a_node_between_and_pulls_from_it() {
             }
         });
         let pull = || operator.pull("log").timeout(SOON * 3);
-        let mut pulled = pull().hold_at("gate", 10).newest(10).run().unwrap();
+        let mut pulled = pull().hold_at("gate", 50).newest(10).run().unwrap();
         let seqs: Vec<u64> = (&mut pulled).map(|sample| sample.seq).collect();
-        assert_eq!(seqs.len(), 10);
+        assert_eq!(seqs.len(), 10, "{seqs:?} {:?}", pulled.summary());
         assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{seqs:?}");
         assert_eq!(pulled.summary().unwrap().nodes[0].name, "gate");
         let buffers = |expected: usize| {
@@ -38,7 +48,7 @@ fn a_puller_orders_a_buffer_at_a_node_between_and_pulls_from_it() {
         };
         wait_until("the buffer is shown", || buffers(1));
         // The order is renewed, and others pull from the same buffer.
-        assert_eq!(pull().hold_at("gate", 10).run().unwrap().count(), 1);
+        assert_eq!(pull().hold_at("gate", 50).run().unwrap().count(), 1);
         assert_eq!(robot.pull("log").from("gate").newest(5).run().unwrap().count(), 5);
         assert!(buffers(1));
         let error = |pull: paceline::pull::PullBuilder<'_>| pull.run().map(drop).unwrap_err();
@@ -50,7 +60,6 @@ fn a_puller_orders_a_buffer_at_a_node_between_and_pulls_from_it() {
         assert!(found.to_string().contains("no node 'gale'; known nodes: "), "{found}");
         let found = error(pull().hold_at("gate", 10).from("gate"));
         assert!(found.is_usage(), "{found}");
-        is_over.store(true, Ordering::Relaxed);
     });
     let empty = operator.pull("nothing").hold_at("gate", 1).timeout(Duration::from_secs(1)).run();
     let why = empty.map(drop).unwrap_err().to_string();
