@@ -80,7 +80,7 @@ pub struct OutputPlan {
     /// ([`TemporalScaler::align`](crate::temporal::TemporalScaler::align)).
     pub aligned: bool,
     /// The form of arriving samples, of the same publisher, that replaces this output: it ends with the first newer sample
-    /// that arrives in that form, so that its subscriptions miss none and receive none twice.
+    /// in that form that was published after the stream in that form was installed. So its subscriptions miss none.
     pub until: Option<Form>,
     /// Its subscriptions, in order.
     pub subscriptions: Vec<SubscriptionId>,

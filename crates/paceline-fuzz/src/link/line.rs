@@ -213,7 +213,10 @@ impl Line {
         let place = |sample: Option<&RawSample>| sample.and_then(|sample| self.place_of(sample));
         let (first, last) = (place(self.queue.first()), place(self.queue.last()));
         self.expected = last.map(|last| last + 1);
-        self.count_unseen(first.unwrap_or_default());
+        if let (Some(first), Some(last)) = (first, last) {
+            self.count_unseen(first);
+            self.count_absent(last + 1 - first - self.queue.len() as u64, true);
+        }
     }
 
     /// Removes the result of a head that was counted before it ends, because it will be counted again. If it was the last
@@ -275,6 +278,8 @@ impl Line {
     fn count_unseen(&mut self, place: u64) {
         let loss = self.spec.contract.map_or(0, |contract| contract.loss.x());
         let tolerated = if self.spec.kind.is_video() { 0 } else { u64::from(loss) };
+        // Samples from before the contract are counted when they are replaced.
+        let tolerated = tolerated.saturating_sub(self.demoted as u64);
         let within = if self.window() > 1 { place % self.window() } else { 0 };
         self.count_absent(within.min(tolerated), true);
         self.count_absent(within.saturating_sub(tolerated), false);

@@ -26,7 +26,7 @@ pub(crate) struct Ask {
     pub(super) level: Option<u32>,
     /// The part of the delay bound for scaling.
     pub(super) scaling: Duration,
-    /// True if a part of the samples is requested.
+    /// True if windows are promised of only some of the samples.
     pub(super) thins: bool,
 }
 
@@ -43,7 +43,7 @@ impl Ask {
         let within = publisher.bound_for(spec);
         let scaling = within.map(|within| publisher.scaling_part(spec, within));
         let scaling = scaling.unwrap_or_default();
-        let thins = spec.form.rate != Rate::All;
+        let thins = publisher.form_of(spec.form).rate != Rate::All && keeps_windows(publisher);
         Some(Self { within, loss, hop, split, level: spec.level, scaling, thins })
     }
 

@@ -4,6 +4,9 @@
 //! that it received, its windows would differ from the subscriber's. Behind another link that loses some
 //! samples, the two together could then lose more than the tolerance allows. So a link counts by the source's
 //! sequence numbers, and a sample lost upstream counts as a miss.
+//!
+//! A link may not have counted the first samples of the present window, because another stream or link has carried them.
+//! They may have used up the tolerance, so the link misses none of the rest.
 
 use super::Link;
 use super::stream::{Queued, Stream};
@@ -32,13 +35,14 @@ impl Stream {
         }
     }
 
-    /// Returns the samples before the one at `place`, if this link has not counted them: another stream or link may have
-    /// carried them, and may have used up the tolerance of their window.
+    /// Returns the samples before the one at `place`, if this link has not counted them.
     fn uncounted(&self, place: u64) -> Earlier {
         let loss = self.spec.contract.map(|contract| contract.loss);
         // No windows of video are promised.
         let missed = loss.filter(|_| !self.spec.kind.is_video()).map_or(0, LossTolerance::x);
-        Earlier { samples: place, missed }
+        // Samples from before the contract count when the next one replaces them.
+        let demoted = u32::try_from(self.demoted).unwrap_or(u32::MAX);
+        Earlier { samples: place, missed: missed.saturating_sub(demoted) }
     }
 }
 
@@ -91,9 +95,13 @@ impl Link {
         let place = |sample: Option<&Queued>| sample.and_then(|sample| stream.place_of(sample));
         let (first, last) = (place(stream.queue.front()), place(stream.queue.back()));
         stream.next_place = last.map(|last| last.saturating_add(1));
-        if let Some(first) = first {
-            let earlier = stream.uncounted(first);
+        if let (Some(first), Some(last)) = (first, last) {
+            let (earlier, queued) = (stream.uncounted(first), stream.queue.len() as u64);
+            let between = last.saturating_add(1).saturating_sub(first).saturating_sub(queued);
+            let window = loss.map_or(1, |loss| u64::from(loss.y().max(1)));
             self.discipline.handle_earlier(index, earlier);
+            // The samples missing in the queue were lost upstream.
+            self.judge_skipped(index, usize::try_from(between % window).unwrap_or_default());
         }
     }
 }

@@ -199,7 +199,8 @@ impl<O> Stream<O> {
         self.loss
     }
 
-    /// Returns the samples of the window before the head.
+    /// Returns the samples of the window before the head. A head that is counted already will be counted again when it is
+    /// announced anew.
     pub(super) fn earlier(&self) -> Earlier {
         let Earlier { samples, missed } = self.account.counted(self.loss);
         if !(self.has_head() && self.charged) {

@@ -190,7 +190,8 @@ pub struct Miss {
 pub struct Earlier {
     /// Their number.
     pub samples: u64,
-    /// How many of them were missed. Once the window owes no more services, those in time beyond y − x count as missed, too.
+    /// How many of them were missed. Once the window owes no more services, those in time beyond y − x count as
+    /// missed, too: the account does not distinguish them.
     pub missed: u32,
 }
 

@@ -123,6 +123,17 @@ fn a_tolerance_that_comes_back_misses_none_of_the_present_window() {
 }
 
 #[test]
+fn samples_missing_in_the_queue_count_as_misses_of_a_new_contract() {
+    let (mut end, now) = link(Rate::All);
+    change(&mut end, now, 10, (0, 1));
+    for seq in [10, 12] {
+        assert!(end.link.handle_sample(now, STREAM, sample(now, seq, 100)));
+    }
+    change(&mut end, now, 10, (1, 20));
+    assert_eq!(window(&end), (9, 0), "0 to 9, and 11, are counted");
+}
+
+#[test]
 fn sequence_numbers_may_have_any_value() {
     let (mut end, now) = link(Rate::All);
     for seq in [u64::MAX, u64::MAX, 0, u64::MAX - 1] {
