@@ -38,16 +38,16 @@ fn status(processor: Option<ProcessorUse>) -> NodeStatus {
 
 #[test]
 fn a_status_round_trips_and_no_prefix_of_it_decodes() {
-    let told = status(Some(ProcessorUse { held: 70_000, most: 500_000_000 }));
-    let bytes = Bytes::from(encode(&told));
-    assert_eq!(decode(bytes.clone()), Ok(told.clone()));
+    let sent = status(Some(ProcessorUse { held: 70_000, most: 500_000_000 }));
+    let bytes = Bytes::from(encode(&sent));
+    assert_eq!(decode(bytes.clone()), Ok(sent.clone()));
     // A status that ends before a later part is from an older node.
     let mut times = Vec::new();
-    times::put(&told, &mut times);
+    times::put(&sent, &mut times);
     let mut clocked = Vec::new();
-    put_option(told.clock.as_ref(), clock::put, &mut clocked);
+    put_option(sent.clock.as_ref(), clock::put, &mut clocked);
     let mut buffered = Vec::new();
-    put_option(told.buffer.as_ref(), reserved::put_host, &mut buffered);
+    put_option(sent.buffer.as_ref(), reserved::put_host, &mut buffered);
     let buffered = bytes.len() - buffered.len();
     // The part before the buffer is the number of subscriptions, none.
     let last = buffered - 1;
@@ -55,22 +55,22 @@ fn a_status_round_trips_and_no_prefix_of_it_decodes() {
     // The part before it is the number of links, none.
     let reserved = clocked - 1;
     let timed = reserved - times.len();
-    let stalled = timed - encode_stalled(&told).len();
-    let (mended, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-    let whole = [processor, mended, stalled, timed, reserved, clocked, last, buffered];
+    let stalled = timed - encode_stalled(&sent).len();
+    let (repaired, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
+    let whole = [processor, repaired, stalled, timed, reserved, clocked, last, buffered];
     for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
         assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
     }
-    let told = NodeStatus { buffer: None, ..told };
-    assert_eq!(decode(bytes.slice(..buffered)), Ok(told.clone()));
-    assert_eq!(decode(bytes.slice(..last)), Ok(told.clone()));
-    let clockless = NodeStatus { clock: None, ..told };
+    let sent = NodeStatus { buffer: None, ..sent };
+    assert_eq!(decode(bytes.slice(..buffered)), Ok(sent.clone()));
+    assert_eq!(decode(bytes.slice(..last)), Ok(sent.clone()));
+    let clockless = NodeStatus { clock: None, ..sent };
     assert_eq!(decode(bytes.slice(..clocked)), Ok(clockless.clone()));
     let untimed = NodeStatus { at: Duration::ZERO, ..clockless };
     assert_eq!(decode(bytes.slice(..timed)), Ok(untimed.clone()));
     let older = NodeStatus { stalled: Vec::new(), ..untimed };
     assert_eq!(decode(bytes.slice(..stalled)), Ok(older.clone()));
-    assert_eq!(decode(bytes.slice(..mended)), Ok(older.clone()));
+    assert_eq!(decode(bytes.slice(..repaired)), Ok(older.clone()));
     assert_eq!(decode(bytes.slice(..processor)), Ok(NodeStatus { processor: None, ..older }));
 }
 
@@ -99,7 +99,7 @@ fn a_status_with_a_changed_byte_decodes_or_fails() {
 
 #[test]
 fn unknown_fields_of_a_newer_node_are_skipped() {
-    let told = status(None);
-    let longer = [encode(&told), vec![3, 0xff, 0, 7]].concat();
-    assert_eq!(decode(longer.into()), Ok(told));
+    let sent = status(None);
+    let longer = [encode(&sent), vec![3, 0xff, 0, 7]].concat();
+    assert_eq!(decode(longer.into()), Ok(sent));
 }
