@@ -5,7 +5,7 @@ use paceline_time::clock::page::{ClockPage, WORDS};
 use paceline_time::clock::service::{ClockService, ClockSettings, HostClocks, ServerFacts};
 use paceline_time::ntp::filter::{ClockFilter, Measurement};
 use paceline_time::ntp::packet::{Leap, NtpPacket, NtpShort, NtpTime};
-use paceline_time::ntp::select::{Candidate, cluster, combine, intersect, majority};
+use paceline_time::ntp::select::{Candidate, agreeing, cluster, combine, majority, steering};
 use paceline_time::ntp::source::{NtpSource, PollRange, Rejected, interval};
 use paceline_time::server::NtpServer;
 use paceline_time::{ClockReading, ClockStatus, SharedClock, TimeBounds};
@@ -68,6 +68,11 @@ proptest! {
         let all: Vec<_> = honest.chain(lies.iter().take(most).map(|(off, far)| at(1, *off, *far))).collect();
         let (low, high) = majority(&all, all.len()).unwrap();
         prop_assert!((low..=high).contains(&0), "{low} {high}");
+        // The clock has servers to follow whenever it has a bound, and no honest one is called false.
+        let agreeing = agreeing(&all);
+        prop_assert!(!agreeing.is_empty() && !steering(&agreeing, (low, high)).is_empty());
+        let mut honest = all.iter().filter(|one| one.source == 0);
+        prop_assert!(honest.all(|one| !one.contradicts((low, high))), "{low} {high}");
     }
 
     #[test]
@@ -111,21 +116,30 @@ fn the_filter_prefers_the_smallest_error_and_forgets_after_eight() {
     assert!(filter.is_empty());
 }
 
+fn sources(all: &[Candidate]) -> Vec<usize> {
+    all.iter().map(|one| one.source).collect()
+}
+
 #[test]
-fn falsetickers_are_outside_of_the_intersection() {
-    let sources = |all: Vec<Candidate>| all.iter().map(|one| one.source).collect::<Vec<_>>();
-    assert_eq!(
-        sources(intersect(&[at(0, 0, 10), at(1, 5, 10), at(2, -3, 10), at(3, 90, 10)])),
-        [0, 1, 2]
-    );
-    // All overlap, but one offset lies outside: not accepted without a falseticker, accepted with one.
-    assert_eq!(sources(intersect(&[at(0, 0, 10), at(1, 2, 10), at(2, 15, 30)])), [0, 1]);
+fn servers_agree_whose_intervals_contain_all_points_of_the_most() {
+    let agree = |all: &[Candidate]| sources(&agreeing(all));
+    assert_eq!(agree(&[at(0, 0, 10), at(1, 5, 10), at(2, -3, 10), at(3, 90, 10)]), [0, 1, 2]);
+    // Midpoints do not matter.
+    assert_eq!(agree(&[at(0, 0, 10), at(1, 2, 10), at(2, 15, 30)]), [0, 1, 2]);
+    assert_eq!(agree(&[at(0, 0, 10), at(1, 110, 4_300)]), [0, 1]);
+    assert_eq!(agree(&[at(0, 0, 10), at(1, 110, 4_300), at(2, 9_000, 10)]), [0, 1]);
+    // Either the first or the second is false.
+    assert_eq!(agree(&[at(0, 0, 10), at(1, 100, 10), at(2, 50, 100)]), [2]);
     // Two against two.
-    assert_eq!(
-        sources(intersect(&[at(0, 0, 1), at(1, 0, 1), at(2, 9, 1), at(3, 9, 1)])),
-        [0_usize; 0]
-    );
-    assert_eq!(sources(intersect(&[])), [0_usize; 0]);
+    assert_eq!(agree(&[at(0, 0, 1), at(1, 0, 1), at(2, 9, 1), at(3, 9, 1)]), [0_usize; 0]);
+    assert_eq!(agree(&[]), [0_usize; 0]);
+}
+
+#[test]
+fn offsets_outside_of_the_bound_steer_only_if_all_are() {
+    let steer = |all: &[Candidate]| sources(&steering(all, majority(all, all.len()).unwrap()));
+    assert_eq!(steer(&[at(0, 0, 10), at(1, 110, 4_300)]), [0]);
+    assert_eq!(steer(&[at(0, 0, 10), at(1, 15, 10)]), [0, 1]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::ntp::filter::Measurement;
 use crate::ntp::keys::NtpKey;
 use crate::ntp::packet::Leap;
 use crate::ntp::seal::NtpDatagram;
-use crate::ntp::select::{Candidate, cluster, combine, intersect, majority};
+use crate::ntp::select::{Candidate, agreeing, cluster, combine, majority, steering};
 use crate::ntp::source::{NtpSource, PollRange, Rejected, SAMPLES_MIN, ServerState};
 use crate::ntp::{FREQUENCY_MAX, PHI, drift, growth};
 use core::fmt;
@@ -70,9 +70,9 @@ pub enum SourcePart {
     Denied,
     /// Its answers have no authentication code by the key, or it does not accept the key.
     Unauthenticated,
-    /// The majority contradicts it.
+    /// The majority contradicts it, or there is no majority.
     Falseticker,
-    /// It agrees, but others agree better.
+    /// Nothing contradicts it for certain, but others agree better.
     Outlier,
     /// Its offset is part of the clock's.
     Combined,
@@ -333,8 +333,9 @@ impl ClockService {
     fn select(&mut self, raw: u64) -> Option<(Vec<Candidate>, (i64, i64))> {
         let (candidates, voters) = self.candidates(raw);
         let bound = majority(&candidates, voters);
-        let agreeing = if bound.is_some() { intersect(&candidates) } else { Vec::new() };
-        let survivors = cluster(agreeing.clone());
+        let steering = bound.map(|bound| steering(&agreeing(&candidates), bound));
+        let survivors = cluster(steering.unwrap_or_default());
+        let is_false = |one: &Candidate| bound.is_none_or(|bound| one.contradicts(bound));
         let part = |at: usize, source: Option<&NtpSource>| {
             let is_in = |list: &[Candidate]| list.iter().any(|one| one.source == at);
             match source {
@@ -342,8 +343,10 @@ impl ClockService {
                 Some(source) if source.is_abstaining() => SourcePart::Unsynchronised,
                 _ if survivors.first().is_some_and(|one| one.source == at) => SourcePart::Selected,
                 _ if is_in(&survivors) => SourcePart::Combined,
-                _ if is_in(&agreeing) => SourcePart::Outlier,
-                _ if is_in(&candidates) => SourcePart::Falseticker,
+                _ if candidates.iter().any(|one| one.source == at && is_false(one)) => {
+                    SourcePart::Falseticker
+                }
+                _ if is_in(&candidates) => SourcePart::Outlier,
                 Some(source) if source.is_unauthenticated() => SourcePart::Unauthenticated,
                 _ => SourcePart::Unreachable,
             }

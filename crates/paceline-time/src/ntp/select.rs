@@ -1,9 +1,12 @@
 //! Selection of the servers that agree, and their combination (RFC 5905, section 11.2).
 //!
-//! [`intersect`] is the RFC's intersection: the smallest number of falsetickers for which all others agree, with
-//! at most as many midpoints outside. It decides which servers steer the clock. [`majority`] decides the bound: it does
-//! not assume that the falsetickers are as few as possible, but only that fewer than half of the servers are false. A
-//! false server that overlaps all others therefore cannot move the bound away from the true time.
+//! [`majority`] decides the bound: fewer than half of the servers are false, so the true time lies where all others
+//! overlap. A false server that overlaps all others cannot move the bound away from the true time. [`agreeing`] decides
+//! which servers may steer the clock.
+//!
+//! The RFC's intersection also demands that midpoints lie inside of it. An honest server on a long path has a midpoint
+//! anywhere in its wide interval, so that rule rejects honest servers of unlike quality. Here, as in chrony, only end
+//! points count; midpoints select among servers that agree ([`steering`]).
 
 /// The smallest number of servers at which clustering stops (NMIN).
 pub const CLUSTER_MIN: usize = 3;
@@ -30,6 +33,16 @@ impl Candidate {
 
     const fn high(&self) -> i64 {
         self.offset.saturating_add_unsigned(self.distance)
+    }
+
+    const fn contains(&self, (low, high): (i64, i64)) -> bool {
+        self.low() <= low && high <= self.high()
+    }
+
+    /// Returns true if no point of the bound lies in the interval: then the server is false, if the bound is right.
+    #[must_use]
+    pub const fn contradicts(&self, (low, high): (i64, i64)) -> bool {
+        self.high() < low || high < self.low()
     }
 }
 
@@ -65,23 +78,34 @@ pub fn majority(candidates: &[Candidate], voters: usize) -> Option<(i64, i64)> {
     hull(candidates, candidates.len().saturating_sub(false_most).max(1))
 }
 
-/// Returns the servers that agree (truechimers): those whose offset lies in the intersection. Empty if no majority
-/// agrees.
+/// Returns the servers that agree (truechimers): those that contain all points at which the most intervals overlap. Empty
+/// if no majority of `candidates` shares a point, and never empty otherwise.
 ///
-/// The intersection is accepted if at most as many offsets lie outside as there are falsetickers and it is not empty
-/// (`d <= f && l < u` of the RFC's text; an intersection of one point is accepted, too).
+/// ```
+/// use paceline_time::ntp::select::{Candidate, agreeing};
+///
+/// let at = |source, offset, distance| Candidate { source, offset, distance, jitter: 0, stratum: 1 };
+/// // A server of another quality agrees, although its offset lies outside of the better one's interval.
+/// assert_eq!(agreeing(&[at(0, 0, 10), at(1, 110, 4_300)]).len(), 2);
+/// // The second and the third contradict each other; the first agrees with both.
+/// assert_eq!(agreeing(&[at(0, 0, 100), at(1, -50, 10), at(2, 50, 10)]), [at(0, 0, 100)]);
+/// ```
 #[must_use]
-pub fn intersect(candidates: &[Candidate]) -> Vec<Candidate> {
-    let total = candidates.len();
-    for falsetickers in 0..total.div_ceil(2) {
-        let Some((low, high)) = hull(candidates, total - falsetickers) else { continue };
-        let inside = |one: &&Candidate| (low..=high).contains(&one.offset);
-        let agreeing: Vec<Candidate> = candidates.iter().filter(inside).copied().collect();
-        if total - agreeing.len() <= falsetickers {
-            return agreeing;
-        }
-    }
-    Vec::new()
+pub fn agreeing(candidates: &[Candidate]) -> Vec<Candidate> {
+    let majority = candidates.len() / 2 + 1..=candidates.len();
+    let most = majority.rev().find_map(|count| hull(candidates, count));
+    // Two majorities share a server, so at least one contains the outermost points of all.
+    let contains = |one: &&Candidate| most.is_some_and(|most| one.contains(most));
+    candidates.iter().filter(contains).copied().collect()
+}
+
+/// Returns the servers of `agreeing` that steer the clock: those whose offset lies inside of the bound, or all if there is
+/// none. An offset outside of it is known to be wrong by at least its distance from the bound.
+#[must_use]
+pub fn steering(agreeing: &[Candidate], (low, high): (i64, i64)) -> Vec<Candidate> {
+    let inside = |one: &&Candidate| (low..=high).contains(&one.offset);
+    let best: Vec<_> = agreeing.iter().filter(inside).copied().collect();
+    if best.is_empty() { agreeing.to_vec() } else { best }
 }
 
 /// Removes the servers that add more jitter to the selection than they take away (RFC 5905, section 11.2.2), and sorts

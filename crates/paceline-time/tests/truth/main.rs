@@ -18,7 +18,7 @@ fn honest() -> Server {
 fn run(world: &mut World) -> Outcome {
     let mut outcome = Outcome::default();
     world.run(600 * SECOND, 20, &mut outcome);
-    assert_eq!((outcome.outside, outcome.backward), (0, 0), "{outcome:?}");
+    assert_eq!((outcome.outside, outcome.backward, outcome.accused), (0, 0, 0), "{outcome:?}");
     outcome
 }
 
@@ -30,7 +30,7 @@ fn one_server_on_a_short_path_gives_a_bound_of_its_delay() {
     let mut later = Outcome::default();
     world.run(60 * SECOND, 20, &mut later);
     assert!(later.widest < 500 * MICRO, "{later:?}");
-    assert!(later.farthest < 100 * MICRO, "{later:?}");
+    assert!(later.farthest < 200 * MICRO, "{later:?}");
 }
 
 #[test]
@@ -64,6 +64,54 @@ fn a_false_server_of_four_changes_nothing() {
     }
 }
 
+/// A server with an error of 4.3 ms on a path that shifts its offset by 0.11 ms.
+fn distant() -> Server {
+    let (there, back) = (4_300 * MICRO + 110 * MICRO, 4_300 * MICRO - 110 * MICRO);
+    Server { jitter: 0, ..Server::new(Nature::Honest(MICRO), there, back) }
+}
+
+/// A server with an error of 10 µs.
+fn close() -> Server {
+    Server { jitter: 0, ..Server::new(Nature::Honest(MICRO), 9 * MICRO, 9 * MICRO) }
+}
+
+#[test]
+fn honest_servers_of_unlike_quality_agree() {
+    let liar = |off| Server::new(Nature::Shifted(off), LAN, LAN);
+    for servers in [
+        vec![close(), distant()],
+        vec![close(), distant(), liar(9_000_000)],
+        vec![close(), distant(), liar(-5_000_000_000)],
+        vec![close(), distant(), distant(), liar(2_000_000)],
+        vec![close(), close(), distant(), liar(2_000_000)],
+    ] {
+        let mut world = World::new(11, &servers, PollRange::OWN, 30_000_000);
+        let outcome = run(&mut world);
+        assert!(outcome.first.is_some_and(|first| first < 30 * SECOND), "{servers:?}: {outcome:?}");
+        let mut later = Outcome::default();
+        world.run(60 * SECOND, 20, &mut later);
+        assert_eq!(later.unknown, 0, "{servers:?}: {later:?}");
+        assert_eq!(world.service.page().status(), ClockStatus::Synchronised, "{servers:?}");
+        assert!(later.farthest < 200 * MICRO, "{servers:?}: {later:?}");
+    }
+}
+
+#[test]
+fn servers_on_asymmetric_paths_agree_at_their_bounds() {
+    // Each offset is off by nearly all of its error, in different directions.
+    let one_way = |there, back| Server::new(Nature::Honest(MICRO), there, back);
+    for servers in [
+        vec![one_way(20 * MILLI, MICRO), one_way(MICRO, 20 * MILLI)],
+        vec![one_way(20 * MILLI, MICRO), one_way(MICRO, 8 * MILLI), honest()],
+        vec![one_way(30 * MILLI, MICRO), one_way(20 * MILLI, MICRO), one_way(MICRO, 5 * MILLI)],
+    ] {
+        let mut world = World::new(12, &servers, PollRange::OWN, -30_000_000);
+        let outcome = run(&mut world);
+        assert!(outcome.first.is_some_and(|first| first < 30 * SECOND), "{servers:?}: {outcome:?}");
+        assert_eq!(world.service.page().status(), ClockStatus::Synchronised, "{servers:?}");
+    }
+}
+
 #[test]
 fn a_million_readings_with_random_networks_stay_inside() {
     let mut all = Outcome::default();
@@ -72,8 +120,12 @@ fn a_million_readings_with_random_networks_stay_inside() {
         seed += 1;
         let mut world = rig::random(seed);
         world.run(900 * SECOND, 20, &mut all);
-        assert_eq!((all.outside, all.backward), (0, 0), "seed {seed}: {all:?}");
+        assert_eq!((all.outside, all.backward, all.accused), (0, 0, 0), "seed {seed}: {all:?}");
     }
+    let Outcome { samples, unknown, synchronised, .. } = all;
+    println!(
+        "{samples} readings of {seed} networks, {unknown} without a bound; {synchronised} s synchronised"
+    );
     assert!(all.unknown < all.samples / 5, "{all:?}");
 }
 
@@ -87,7 +139,7 @@ fn a_billion_readings_with_random_networks_stay_inside() {
         seed += 1;
         let mut world = rig::random(seed);
         world.run(900 * SECOND, 2_000, &mut all);
-        assert_eq!((all.outside, all.backward), (0, 0), "seed {seed}: {all:?}");
+        assert_eq!((all.outside, all.backward, all.accused), (0, 0, 0), "seed {seed}: {all:?}");
     }
     println!("{} readings, of which {} had no bound", all.samples, all.unknown);
 }

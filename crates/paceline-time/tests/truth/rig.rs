@@ -1,7 +1,7 @@
 //! A clock with servers in virtual time: true time, a raw clock that drifts, paths with delay and loss, and servers that
 //! lie.
 
-use paceline_time::clock::service::{ClockSettings, HostClocks};
+use paceline_time::clock::service::{ClockSettings, HostClocks, SourcePart};
 use paceline_time::ntp::packet::{Leap, NtpPacket, NtpShort, NtpTime};
 use paceline_time::ntp::source::PollRange;
 use paceline_time::{ClockReading, ClockService, ClockStatus, SharedClock};
@@ -30,6 +30,12 @@ impl Rng {
     /// A number from 0 to `below` - 1.
     pub(crate) fn below(&mut self, below: u64) -> u64 {
         self.next() % below.max(1)
+    }
+
+    /// A number below `below`, of any magnitude: below a tenth of it half of the time, and below a hundredth in a quarter.
+    pub(crate) fn scaled(&mut self, below: u64) -> u64 {
+        let tenths = 10_u64.pow(self.next().trailing_zeros().min(4));
+        self.below((below / tenths).max(1))
     }
 
     /// A number from -`most` to `most`.
@@ -143,6 +149,9 @@ pub(crate) struct Outcome {
     pub(crate) backward: u64,
     /// Readings with an unknown error.
     pub(crate) unknown: u64,
+    /// Seconds in which the clock was synchronised, and those of them in which it called an honest server false.
+    pub(crate) synchronised: u64,
+    pub(crate) accused: u64,
     /// The true time of the first synchronisation.
     pub(crate) first: Option<u64>,
     /// The largest error bound of a synchronised reading.
@@ -231,6 +240,12 @@ impl World {
         self.shared.publish(self.service.page());
     }
 
+    fn accuses_an_honest_server(&self) -> bool {
+        let parts = self.servers.iter().zip(self.service.sources());
+        let mut honest = parts.filter(|(server, _)| matches!(server.nature, Nature::Honest(_)));
+        honest.any(|(_, (_, part))| part == SourcePart::Falseticker)
+    }
+
     /// Runs for `nanos`, and reads the clock `readings` times between two events.
     pub(crate) fn run(&mut self, nanos: u64, readings: u64, outcome: &mut Outcome) {
         let end = self.now + nanos;
@@ -246,6 +261,10 @@ impl World {
                 let rate = self.raw.rate + self.rng.around(self.wander);
                 self.raw.turn(next, rate.clamp(-499_000_000, 499_000_000));
                 self.observe();
+                if self.service.page().status() == ClockStatus::Synchronised {
+                    outcome.synchronised += 1;
+                    outcome.accused += u64::from(self.accuses_an_honest_server());
+                }
             }
             if next == flight {
                 self.arrive();
@@ -423,9 +442,10 @@ pub(crate) fn random(seed: u64) -> World {
     let range = if rng.chance(50) { PollRange::OWN } else { PollRange { min: 2, max: 6 } };
     let servers: Vec<Server> = (0..count)
         .map(|at| {
-            let there = 10 * MICRO + rng.below(30 * MILLI);
-            let back = 10 * MICRO + rng.below(30 * MILLI);
-            let nature = if at < lying { liar(&mut rng) } else { Nature::Honest(rng.below(MILLI)) };
+            let there = 10 * MICRO + rng.scaled(30 * MILLI);
+            let back = 10 * MICRO + rng.scaled(30 * MILLI);
+            let honest = Nature::Honest(rng.scaled(10 * MILLI));
+            let nature = if at < lying { liar(&mut rng) } else { honest };
             Server::new(nature, there, back).lossy(rng.below(20))
         })
         .collect();
