@@ -5,7 +5,7 @@
 
 use crate::{TimeBounds, TimeOrder};
 use paceline_sched::{Duration, Instant};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The limits of a [`TimeBuffer`].
@@ -97,19 +97,31 @@ impl fmt::Display for BufferLimitError {
 
 impl std::error::Error for BufferLimitError {}
 
-/// Returns the interval of this host's monotonic clock, now at `now`, that contains the time `captured` of UTC, by a clock
-/// whose present time is inside `utc`. `None` if all of `captured` is in the future: then one of the clocks is wrong.
+/// The zero of the time line of [`on_this_host`] is so many nanoseconds before the start of the host, some 146 years: a
+/// recording may be replayed with times from before the start.
+pub const BEFORE_START: u64 = 1 << 62;
+
+/// Returns the time `captured` of UTC by this host's monotonic clock, now at `now`, plus [`BEFORE_START`]: the best
+/// estimate in nanoseconds, and an interval that contains it. The host's present time is inside `utc`. `None` if all of
+/// `captured` is in the future: then one of the clocks is wrong.
+///
+/// The estimate is not the middle of the interval, which ends at the present: the middle would depend on the age.
 #[must_use]
-pub fn on_this_host(now: Instant, captured: TimeBounds, utc: TimeBounds) -> Option<TimeBounds> {
+pub fn on_this_host(
+    now: Instant,
+    captured: TimeBounds,
+    utc: TimeBounds,
+) -> Option<(u64, TimeBounds)> {
     // The age, from the latest to the earliest possible capture.
     let TimeBounds { earliest, latest } = captured.until(utc)?;
-    let since =
-        |captured: u64, utc: u64| now.as_nanos().saturating_sub(utc.saturating_sub(captured));
+    let now = BEFORE_START.saturating_add(now.as_nanos());
+    let since = |captured: u64, utc: u64| now.saturating_sub(utc.saturating_sub(captured));
     let (earliest, latest) = (since(earliest, utc.latest), since(latest, utc.earliest));
-    Some(TimeBounds { earliest, latest })
+    let estimate = since(captured.middle(), utc.middle()).clamp(earliest, latest);
+    Some((estimate, TimeBounds { earliest, latest }))
 }
 
-/// The treatment of a sample whose successor has left.
+/// The treatment of a sample whose successor has left. The earlier ones of its publisher leave before it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LateArrival {
     /// It leaves at once.
@@ -138,7 +150,10 @@ pub struct Timed<K, T> {
     /// The clock of the time. A sample is late, or its order unknown, in comparison with samples of the same clock;
     /// use one value for clocks that agree within their bounds.
     pub clock: K,
-    /// The time of the sample, by which entries leave: the middle of `bounds`.
+    /// Entries of one source leave in the order in which they were added: their numbers count more than their times.
+    /// `None` for an entry whose time alone counts.
+    pub source: Option<K>,
+    /// The best estimate of the time, by which entries leave; the buffer limits it to `bounds`.
     pub nanos: u64,
     /// An interval that contains the true time. Times of one clock have an error of 0 in comparison.
     pub bounds: TimeBounds,
@@ -153,38 +168,59 @@ pub struct Timed<K, T> {
 pub enum Handled<T> {
     /// The entry waits in the buffer, or leaves with the next call of [`TimeBuffer::poll`].
     Buffered,
-    /// The entry is late and leaves now.
-    Deliver(T, Placement),
     /// The entry is late and is dropped.
     Drop(T),
 }
 
-impl<T> Handled<T> {
-    /// Applies a function to an entry that is not buffered.
-    pub fn map<U>(self, of: impl FnOnce(T) -> U) -> Handled<U> {
-        match self {
-            Self::Buffered => Handled::Buffered,
-            Self::Deliver(item, place) => Handled::Deliver(of(item), place),
-            Self::Drop(item) => Handled::Drop(of(item)),
-        }
-    }
+/// The use of an entry's time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Standing {
+    Timed,
+    /// A later entry has left, or leaves before it.
+    Late,
+    /// It has no time.
+    Timeless,
 }
 
 #[derive(Debug)]
 struct Entry<K, T> {
+    /// `nanos` is the time by which it leaves: that of a later entry of its source limits it.
     timed: Timed<K, T>,
     arrived: Instant,
+    standing: Standing,
+    /// The number of the entry before it of its source, which may have left.
+    before: Option<u64>,
+    /// The latest instant at which any of its source up to this one is known to have been.
+    floor: u64,
 }
 
 /// The entries of one clock that have left.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct Left<K> {
     last: TimeBounds,
+    source: Option<K>,
     /// The latest instant at which any of them is known to have been.
     earliest: u64,
 }
 
-/// A buffer from which samples leave in the order of their times.
+impl<K: PartialEq> Left<K> {
+    /// Returns the place of an entry that leaves after these.
+    fn place(&self, bounds: TimeBounds, source: Option<&K>) -> Placement {
+        match self.last.order(bounds) {
+            TimeOrder::Before => Placement::InOrder,
+            TimeOrder::Unknown if source.is_some() && self.source.as_ref() == source => {
+                Placement::InOrder
+            }
+            TimeOrder::Unknown | TimeOrder::After => Placement::Unknown,
+        }
+    }
+}
+
+/// A buffer from which samples leave in the order of their times, and those of one source in the order of their numbers.
+///
+/// A true time lies between those of the neighbours of its source. So an entry whose estimate is before that of an
+/// earlier one of its source moves behind it, and one whose estimate is after all possible times of a later one moves
+/// before that.
 ///
 /// The caller limits times to the present ([`TimeBounds::until`]): an entry from the future would make all others
 /// late. Memory: at most [`BufferLimits::entries`] entries and [`BufferLimits::bytes`] bytes, plus the newest one,
@@ -193,16 +229,21 @@ struct Left {
 pub struct TimeBuffer<K, T> {
     limits: BufferLimits,
     late: LateArrival,
-    /// By time, then by arrival.
-    entries: BTreeMap<(u64, u64), Entry<K, T>>,
-    /// The entries' arrival times and keys; those that have left are skipped.
-    arrivals: VecDeque<(Instant, (u64, u64))>,
+    /// By number: in the order of arrival.
+    entries: BTreeMap<u64, Entry<K, T>>,
+    /// The entries by time, then by number.
+    order: BTreeSet<(u64, u64)>,
+    /// The number of the newest entry of each source that has entries here.
+    newest: BTreeMap<K, u64>,
     bytes: usize,
-    arrived: u64,
+    /// The number of the next entry.
+    next: u64,
+    /// Entries with a lower number have waited for the longest time.
+    expired: u64,
     /// Entries with at most this key leave now.
     leaving: Option<(u64, u64)>,
     /// By clock; forgotten if there are more than [`CLOCKS_MAX`].
-    left: BTreeMap<K, Left>,
+    left: BTreeMap<K, Left<K>>,
 }
 
 /// The limit of clocks whose last entry is kept.
@@ -219,9 +260,11 @@ impl<K: Copy + Ord, T> TimeBuffer<K, T> {
             limits,
             late,
             entries: BTreeMap::new(),
-            arrivals: VecDeque::new(),
+            order: BTreeSet::new(),
+            newest: BTreeMap::new(),
             bytes: 0,
-            arrived: 0,
+            next: 0,
+            expired: 0,
             leaving: None,
             left: BTreeMap::new(),
         })
@@ -246,22 +289,75 @@ impl<K: Copy + Ord, T> TimeBuffer<K, T> {
     }
 
     /// Adds an entry. Then call [`Self::poll`] until it returns `None`.
+    ///
+    /// An entry is late if another one is certainly later and has left, or leaves before it because of their numbers. A
+    /// late entry leaves at once, behind those of its source.
     pub fn handle(&mut self, now: Instant, timed: Timed<K, T>) -> Handled<T> {
-        let left = self.left.get(&timed.clock);
-        if left.is_some_and(|left| timed.bounds.latest < left.earliest) {
-            return match self.late {
-                LateArrival::Deliver => Handled::Deliver(timed.item, Placement::InOrder),
-                LateArrival::Flag => Handled::Deliver(timed.item, Placement::Late),
-                LateArrival::Drop => Handled::Drop(timed.item),
-            };
+        let latest = timed.bounds.latest;
+        let floor = self.before(timed.source).map_or(0, |(_, before)| before.floor);
+        let left = self.left.get(&timed.clock).map_or(0, |left| left.earliest);
+        if latest >= left.max(floor) {
+            self.limit_earlier(timed.source, latest);
+            let nanos = timed.nanos.clamp(timed.bounds.earliest, latest);
+            self.add(now, Standing::Timed, Timed { nanos, ..timed });
+        } else if self.late == LateArrival::Drop {
+            return Handled::Drop(timed.item);
+        } else {
+            self.add(now, Standing::Late, Timed { nanos: 0, ..timed });
         }
-        let key = (timed.nanos, self.arrived);
-        self.arrived += 1;
-        self.bytes = self.bytes.saturating_add(timed.bytes);
-        self.arrivals.push_back((now, key));
-        self.entries.insert(key, Entry { timed, arrived: now });
-        self.trigger();
         Handled::Buffered
+    }
+
+    /// Adds an entry that leaves at once, behind those of its source, because it has no time. It makes no other entry
+    /// late. Then call [`Self::poll`] until it returns `None`.
+    pub fn pass(&mut self, now: Instant, source: K, bytes: usize, item: T) {
+        let bounds = TimeBounds { earliest: 0, latest: u64::MAX };
+        let timed = Timed { clock: source, source: Some(source), nanos: 0, bounds, bytes, item };
+        self.add(now, Standing::Timeless, timed);
+    }
+
+    /// Returns the newest entry of a source, with its number.
+    fn before(&self, source: Option<K>) -> Option<(u64, &Entry<K, T>)> {
+        let number = *self.newest.get(&source?)?;
+        Some((number, self.entries.get(&number)?))
+    }
+
+    /// Moves the entries of a source that would leave after `latest`, the latest possible time of the next one.
+    fn limit_earlier(&mut self, source: Option<K>, latest: u64) {
+        let mut next = self.before(source).map(|(number, _)| number);
+        while let Some(number) = next
+            && let Some(entry) = self.entries.get_mut(&number)
+            && entry.timed.nanos > latest
+        {
+            self.order.remove(&(entry.timed.nanos, number));
+            entry.timed.nanos = latest;
+            self.order.insert((latest, number));
+            next = entry.before;
+        }
+    }
+
+    /// Adds an entry behind those of its source.
+    fn add(&mut self, now: Instant, standing: Standing, mut timed: Timed<K, T>) {
+        let number = self.next;
+        self.next += 1;
+        let before = self.before(timed.source);
+        let (nanos, floor) = before.map_or((0, 0), |(_, it)| (it.timed.nanos, it.floor));
+        let before = before.map(|(number, _)| number);
+        timed.nanos = timed.nanos.max(nanos);
+        let leaves = standing != Standing::Timed && before.is_none();
+        if leaves {
+            self.leaving = self.leaving.max(Some((timed.nanos, number)));
+        }
+        if let Some(source) = timed.source {
+            self.newest.insert(source, number);
+        }
+        self.bytes = self.bytes.saturating_add(timed.bytes);
+        self.order.insert((timed.nanos, number));
+        let floor = floor.max(timed.bounds.earliest);
+        self.entries.insert(number, Entry { timed, arrived: now, standing, before, floor });
+        if !leaves {
+            self.trigger();
+        }
     }
 
     /// Selects the entries that leave because entries or bytes have reached their limit.
@@ -269,16 +365,16 @@ impl<K: Copy + Ord, T> TimeBuffer<K, T> {
         let factor = usize::from(self.limits.factor_permille);
         if self.entries.len() >= self.limits.entries {
             let leave = (self.entries.len() * factor).div_ceil(1_000);
-            let last = self.entries.keys().nth(leave.saturating_sub(1)).copied();
+            let last = self.order.iter().nth(leave.saturating_sub(1)).copied();
             self.leaving = self.leaving.max(last);
         }
         if self.bytes >= self.limits.bytes {
             let (enough, mut sum) = ((self.bytes * factor).div_ceil(1_000), 0);
-            let mut filled = self.entries.iter().skip_while(|(_, entry)| {
-                sum += entry.timed.bytes;
+            let mut filled = self.order.iter().skip_while(|(_, number)| {
+                sum += self.entries.get(number).map_or(0, |entry| entry.timed.bytes);
                 sum < enough
             });
-            self.leaving = self.leaving.max(filled.next().map(|(key, _)| *key));
+            self.leaving = self.leaving.max(filled.next().copied());
         }
     }
 
@@ -286,49 +382,58 @@ impl<K: Copy + Ord, T> TimeBuffer<K, T> {
     pub fn poll(&mut self, now: Instant) -> Option<(T, Placement)> {
         self.expire(now);
         let leaves = |key: &(u64, u64)| self.leaving.is_some_and(|last| *key <= last);
-        let first = self.entries.first_key_value().filter(|(key, _)| leaves(key));
-        let Some((&key, entry)) = first else {
+        let Some(key) = self.order.first().copied().filter(leaves) else {
             self.leaving = None;
             return None;
         };
-        let Timed { bounds, clock, .. } = entry.timed;
-        let left = self.left.get(&clock).copied();
-        let place = match left.map(|left| left.last.order(bounds)) {
-            None | Some(TimeOrder::Before) => Placement::InOrder,
-            Some(TimeOrder::Unknown | TimeOrder::After) => Placement::Unknown,
+        self.order.remove(&key);
+        let entry = self.entries.remove(&key.1)?;
+        let Timed { bounds, clock, source, bytes, item, .. } = entry.timed;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(source) = source
+            && self.newest.get(&source) == Some(&key.1)
+        {
+            self.newest.remove(&source);
+        }
+        let place = match entry.standing {
+            Standing::Timed => self.leave(clock, source, bounds),
+            Standing::Late if self.late == LateArrival::Flag => Placement::Late,
+            Standing::Late => Placement::InOrder,
+            Standing::Timeless => Placement::Unknown,
         };
-        let entry = self.entries.remove(&key)?;
-        self.bytes = self.bytes.saturating_sub(entry.timed.bytes);
+        Some((item, place))
+    }
+
+    /// Records that an entry with a time leaves. Returns its place.
+    fn leave(&mut self, clock: K, source: Option<K>, bounds: TimeBounds) -> Placement {
+        let left = self.left.get(&clock).copied();
+        let place = left.map_or(Placement::InOrder, |left| left.place(bounds, source.as_ref()));
         if self.left.len() >= CLOCKS_MAX && left.is_none() {
             self.left.clear();
         }
         let earliest = left.map_or(0, |left| left.earliest).max(bounds.earliest);
-        self.left.insert(clock, Left { last: bounds, earliest });
-        Some((entry.timed.item, place))
+        self.left.insert(clock, Left { last: bounds, source, earliest });
+        place
     }
 
     /// Selects the entries that have waited for the longest time, and all before them.
     fn expire(&mut self, now: Instant) {
-        while let Some((arrived, key)) = self.arrivals.front().copied() {
-            let waits = self.entries.contains_key(&key);
-            if waits && now < arrived + self.limits.hold {
-                break;
-            }
-            if waits {
-                self.leaving = self.leaving.max(Some(key));
-            }
-            self.arrivals.pop_front();
+        let waited = |entry: &Entry<K, T>| now >= entry.arrived + self.limits.hold;
+        let due = self.entries.range(self.expired..).take_while(|(_, entry)| waited(entry));
+        for (number, entry) in due {
+            self.leaving = self.leaving.max(Some((entry.timed.nanos, *number)));
+            self.expired = number + 1;
         }
     }
 
     /// Returns the time at which the next entry leaves if none is added; `None` if the buffer is empty.
     #[must_use]
     pub fn next_release(&self) -> Option<Instant> {
-        let first = self.entries.first_key_value()?;
-        if self.leaving.is_some_and(|last| *first.0 <= last) {
-            return Some(first.1.arrived);
+        let first = self.order.first()?;
+        if self.leaving.is_some_and(|last| *first <= last) {
+            return self.entries.get(&first.1).map(|first| first.arrived);
         }
-        let mut waiting = self.arrivals.iter().filter(|(_, key)| self.entries.contains_key(key));
-        waiting.next().map(|(arrived, _)| *arrived + self.limits.hold)
+        let mut waiting = self.entries.range(self.expired..);
+        waiting.next().map(|(_, first)| first.arrived + self.limits.hold)
     }
 }

@@ -5,7 +5,7 @@ use paceline_sched::{Duration, Instant};
 use paceline_time::fresh::{CommandVerdict, Freshness, age_by_clocks, fresh_until};
 use paceline_time::ntp::source::PollRange;
 use paceline_time::order::{
-    BufferLimits, Handled, LateArrival, Placement, TimeBuffer, Timed, on_this_host,
+    BEFORE_START, BufferLimits, Handled, LateArrival, Placement, TimeBuffer, Timed, on_this_host,
 };
 use paceline_time::{ClockReading, TimeBounds};
 use std::cmp::Reverse;
@@ -46,8 +46,9 @@ const ROUND: u64 = 10 * MILLI;
 const PUBLISHERS: usize = 10;
 
 /// A sample in the buffer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Item {
+    publisher: usize,
     captured: u64,
     arrived: u64,
     /// Half of the interval of its time.
@@ -63,16 +64,20 @@ struct Ordered {
     inverted: u64,
     /// Those that were earlier by more than both errors.
     beyond: u64,
+    /// Samples that left after a later one of their publisher.
+    overtaken: u64,
     unknown: u64,
     late: u64,
+    /// The capture time of the last sample of each publisher.
+    last: [u64; PUBLISHERS],
     /// The longest wait in the buffer.
     longest: u64,
     /// The last one.
     before: Item,
 }
 
-/// A sample under way: arrival, capture, and the interval that it carries.
-type Flights = BinaryHeap<Reverse<(u64, u64, Option<(u64, u64)>)>>;
+/// A sample under way: arrival, capture, publisher, and the interval that it carries.
+type Flights = BinaryHeap<Reverse<(u64, u64, usize, Option<(u64, u64)>)>>;
 
 /// The publishers of the rounds.
 struct Source {
@@ -89,7 +94,8 @@ impl Source {
             let at = now + self.rng.below(ROUND);
             let stamp = carried(&read(&nodes[publisher % 3], at));
             *last = (*last).max(at + 2 * MILLI + self.rng.below(38 * MILLI));
-            flights.push(Reverse((*last, at, stamp.map(|stamp| (stamp.earliest, stamp.latest)))));
+            let stamp = stamp.map(|stamp| (stamp.earliest, stamp.latest));
+            flights.push(Reverse((*last, at, publisher, stamp)));
         }
         self.left = self.left.saturating_sub(u64::try_from(PUBLISHERS).unwrap());
     }
@@ -108,6 +114,9 @@ impl Ordered {
         }
         self.inverted += u64::from(inverted > 0);
         self.beyond += u64::from(inverted > self.before.error + item.error);
+        let last = &mut self.last[item.publisher];
+        self.overtaken += u64::from(*last > item.captured);
+        *last = item.captured;
         self.before = item;
     }
 }
@@ -141,20 +150,18 @@ fn order(seed: u64, samples: u64) -> Ordered {
                 }
                 continue;
             }
-            let Some(Reverse((_, captured, stamp))) = flights.pop() else { break };
+            let Some(Reverse((_, captured, publisher, stamp))) = flights.pop() else { break };
             let utc = read(&nodes[3], arrived).bounds;
             let (earliest, latest) = stamp.expect("synchronised for 20 s");
             let (stamp, local) = (TimeBounds { earliest, latest }, Instant::from_nanos(arrived));
-            let bounds = on_this_host(local, stamp, utc).expect("not in the future");
-            assert!((bounds.earliest..=bounds.latest).contains(&captured), "the age is bounded");
+            let (nanos, bounds) = on_this_host(local, stamp, utc).expect("not in the future");
+            let truth = BEFORE_START + captured;
+            assert!((bounds.earliest..=bounds.latest).contains(&truth), "the age is bounded");
             let error = (bounds.latest - bounds.earliest).div_ceil(2);
-            let item = Item { captured, arrived, error };
-            let timed = Timed { clock: 0, nanos: bounds.middle(), bounds, bytes: 64, item };
-            match buffer.handle(local, timed) {
-                Handled::Buffered => {}
-                Handled::Deliver(item, place) => out.take(item, place, arrived),
-                Handled::Drop(_) => unreachable!("late samples are flagged"),
-            }
+            let item = Item { publisher, captured, arrived, error };
+            let source = u8::try_from(publisher).ok();
+            let timed = Timed { clock: 0, source, nanos, bounds, bytes: 64, item };
+            assert_eq!(buffer.handle(local, timed), Handled::Buffered);
         }
     }
     out
@@ -164,7 +171,7 @@ fn order(seed: u64, samples: u64) -> Ordered {
 fn a_million_samples_of_ten_publishers_on_three_nodes_are_in_order() {
     let out = order(1, 1_000_000);
     println!("{out:?}");
-    assert_eq!((out.violations, out.beyond, out.late), (0, 0, 0), "{out:?}");
+    assert_eq!((out.violations, out.beyond, out.late, out.overtaken), (0, 0, 0, 0), "{out:?}");
     assert_eq!(out.released, 1_000_000, "none is lost");
     assert!(out.longest <= HOLD.as_nanos(), "{out:?}");
     // Clocks that are off by up to 50 ms do not decide the order of most neighbours, but of some.

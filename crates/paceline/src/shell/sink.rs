@@ -14,7 +14,6 @@ use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, PublisherId, Rate, RawSample, Tag};
 use paceline_sched::{Instant, Late};
 use paceline_time::TimeBounds;
-use paceline_time::order::Handled;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -242,10 +241,7 @@ impl Sink {
     pub(crate) fn room(&self) -> usize {
         match &self.output {
             Output::Callback(_) => usize::MAX,
-            Output::Queue(queue) => {
-                let (unread, capacity) = (queue.unread.len(), queue.unread.capacity());
-                (capacity / 2).saturating_sub(unread)
-            }
+            Output::Queue(queue) => (queue.capacity() / 2).saturating_sub(queue.len()),
         }
     }
 
@@ -341,23 +337,20 @@ impl Sink {
         self.counts.drops.add(reason, 1);
     }
 
-    /// Lets a sample wait for its release.
+    /// Lets a sample wait for its release. Only the pacer's thread delivers staged samples, so none passes another.
     fn stage(&self, now: Instant, staged: &Staged, times: &RawSample, unread: Unread) -> bool {
-        match staged.handle(now, times, self.clocks(now, times), unread) {
-            Handled::Buffered => {}
-            Handled::Deliver(mut unread, place) => {
-                unread.delivery.placement = Some(place);
-                self.finish(unread);
-            }
-            Handled::Drop(_) => {
-                self.refuse(DropReason::OutOfOrder);
-                return false;
-            }
+        if !staged.handle(now, times, self.clocks(now, times), unread) {
+            self.refuse(DropReason::OutOfOrder);
+            return false;
         }
+        self.schedule(staged);
+        true
+    }
+
+    fn schedule(&self, staged: &Staged) {
         if let Some(timing) = &self.timing {
             timing.schedule(staged.next_release());
         }
-        true
     }
 
     /// Delivers the newest sample of a latched publisher, unless a newer one was delivered. It may be older than the
@@ -370,7 +363,14 @@ impl Sink {
         if self.fresh().is_some() {
             return self.refuse(DropReason::Stale);
         }
-        self.finish(Unread { delivery: sample, needed: Needed::default(), until: None });
+        let unread = Unread { delivery: sample, needed: Needed::default(), until: None };
+        match self.staged() {
+            Some(staged) => {
+                staged.handle_latched(clock::now(), unread);
+                self.schedule(staged);
+            }
+            None => self.finish(unread),
+        }
     }
 
     /// Counts a sample as delivered and hands it to the application.
@@ -396,12 +396,12 @@ impl Sink {
             Output::Queue(queue) => {
                 let bytes = unread.delivery.payload.len();
                 self.add_waiting(bytes);
-                if let Some(oldest) = queue.unread.force_push(Box::new(unread)) {
+                if let Some(oldest) = queue.push(unread) {
                     self.drop_unread(&oldest.delivery, DropReason::SubscriberFull);
                 }
                 while self.waiting_bytes.load(Ordering::Relaxed) > WAITING_BYTES_MAX
-                    && queue.unread.len() > 1
-                    && let Some(oldest) = queue.unread.pop()
+                    && queue.len() > 1
+                    && let Some(oldest) = queue.pop()
                 {
                     self.drop_unread(&oldest.delivery, DropReason::SubscriberFull);
                 }
@@ -430,7 +430,7 @@ impl Sink {
     /// Returns the next queued sample that can be decoded and may act, or a safe action that is due.
     pub(crate) fn pop(&self) -> Option<Sample> {
         let Output::Queue(queue) = &self.output else { return None };
-        while let Some(mut unread) = queue.unread.pop() {
+        while let Some(mut unread) = queue.pop() {
             if !queue.is_usable(&unread) {
                 self.drop_unread(&unread.delivery, DropReason::Undecodable);
             } else if !self.may_act(&mut unread) {
@@ -462,7 +462,7 @@ impl Sink {
 
     /// Returns true if a sample or an event is queued.
     pub(crate) fn has_something(&self) -> bool {
-        let samples = matches!(&self.output, Output::Queue(queue) if !queue.unread.is_empty());
+        let samples = matches!(&self.output, Output::Queue(queue) if queue.len() > 0);
         let safe = self.fresh().is_some_and(Fresh::has_safe);
         samples || safe || !self.events.is_empty()
     }

@@ -270,3 +270,37 @@ fn wrong_and_contradictory_requests_are_named() {
         assert!(error.to_string().contains(part), "{error}");
     }
 }
+
+#[test]
+fn samples_of_one_publisher_stay_in_order_on_a_busy_host() {
+    const SAMPLES: u32 = 2_000;
+    let (robot, operator) = pair(|link| link);
+    let mut publisher = robot.publisher("imu").hz(1_000.0).declare().unwrap();
+    let order = TimeBuffering::by_time(millis(30));
+    let samples = operator.subscriber("imu").queue(4_000).ordered(order);
+    let mut samples = samples.declare().unwrap();
+    // The ages are proved by echoes, which are sometimes missing when the threads get no processor.
+    let proves = operator.subscriber("imu").fresh_within(LIMIT, Otherwise::Zero).declare();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        assert!(publisher.wait_matching(SOON));
+        crate::support::at_rate(1_000, SAMPLES, |_| {
+            publisher.put(vec![7; 24]).unwrap();
+        });
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let mut last = None;
+    while let Ok(sample) = samples.recv_timeout(millis(500)) {
+        assert!(last.is_none_or(|last| last < sample.seq), "{} after {last:?}", sample.seq);
+        last = Some(sample.seq);
+    }
+    assert!(last.is_some_and(|last| last > u64::from(SAMPLES / 2)), "{last:?}");
+    drop(proves);
+}

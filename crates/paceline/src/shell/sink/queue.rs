@@ -1,11 +1,11 @@
 //! A subscriber's queue. Dropping an unread video picture can make later ones undecodable.
 
 use crate::sample::Sample;
-use crossbeam_queue::ArrayQueue;
+use crate::shell::lock;
 use paceline_proto::{Kind, PublisherId};
 use paceline_sched::Instant;
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
 
 /// The limit of video publishers with a decoding state. Beyond it, all states are reset.
 const PUBLISHERS_MAX: usize = 4_096;
@@ -49,15 +49,39 @@ struct Read {
 
 /// The unread deliveries.
 pub(super) struct Queue {
-    /// Boxed, so that an empty queue uses little memory.
-    pub(super) unread: ArrayQueue<Box<Unread>>,
+    capacity: usize,
+    /// It grows with the samples that wait, because most queues are nearly empty. Boxed, so that growing is cheap.
+    unread: Mutex<VecDeque<Box<Unread>>>,
     /// The pictures of each video publisher that were read.
     read: Mutex<BTreeMap<PublisherId, Read>>,
 }
 
 impl Queue {
     pub(super) fn new(samples: usize) -> Self {
-        Self { unread: ArrayQueue::new(samples.max(1)), read: Mutex::default() }
+        Self { capacity: samples.max(1), unread: Mutex::default(), read: Mutex::default() }
+    }
+
+    /// Returns the number of unread deliveries.
+    pub(super) fn len(&self) -> usize {
+        lock(&self.unread).len()
+    }
+
+    /// Returns the number of deliveries for which it has room.
+    pub(super) const fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Adds a delivery. Returns the oldest one if there is no room for both.
+    pub(super) fn push(&self, unread: Unread) -> Option<Box<Unread>> {
+        let mut all = lock(&self.unread);
+        let oldest = if all.len() >= self.capacity { all.pop_front() } else { None };
+        all.push_back(Box::new(unread));
+        oldest
+    }
+
+    /// Takes the oldest delivery.
+    pub(super) fn pop(&self) -> Option<Box<Unread>> {
+        lock(&self.unread).pop_front()
     }
 
     /// Returns false if the delivery is a video picture that depends on one dropped unread. Call
@@ -67,7 +91,7 @@ impl Queue {
         if !kind.is_video() {
             return true;
         }
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut read = lock(&self.read);
         // A pull may begin anywhere, because the puller knows the earlier pictures.
         let pulled = unread.delivery.tag.is_private();
         let last = read.get(&publisher);

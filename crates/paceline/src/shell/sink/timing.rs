@@ -3,7 +3,12 @@
 mod fresh;
 mod group;
 mod lateness;
+mod ordered;
+mod paced;
 mod staged;
+#[cfg(test)]
+mod tests;
+mod waiting;
 
 pub(crate) use fresh::Fresh;
 pub(crate) use group::Group;

@@ -104,9 +104,9 @@ impl Member {
         &self,
         now: Instant,
         captured: TimeBounds,
-        utc: Option<TimeBounds>,
+        utc: TimeBounds,
     ) -> Option<Instant> {
-        let left = until_release(captured, self.group.delay.as_nanos(), utc?)?;
+        let left = until_release(captured, self.group.delay.as_nanos(), utc)?;
         let left = Duration::from_nanos(u64::try_from(left).ok()?);
         (left > NEAR).then(|| now + left)
     }
