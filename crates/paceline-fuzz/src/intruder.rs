@@ -295,7 +295,6 @@ impl World {
                         }
                         ControlOutput::Denied { .. } => self.outcome.denied += 1,
                         ControlOutput::Asked { .. }
-                        | ControlOutput::Token { .. }
                         | ControlOutput::Matching { .. }
                         | ControlOutput::Subscribed { .. }
                         | ControlOutput::Refused { .. }

@@ -519,8 +519,7 @@ impl Node {
                 | ControlOutput::InForce { .. }
                 | ControlOutput::ChangeRefused { .. }
                 | ControlOutput::Denied { .. }
-                | ControlOutput::ChangedFor { .. }
-                | ControlOutput::Token { .. } => {}
+                | ControlOutput::ChangedFor { .. } => {}
                 ControlOutput::Asked { request, from, .. } => {
                     self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }

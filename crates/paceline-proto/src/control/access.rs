@@ -22,7 +22,7 @@ use crate::tag::Tag;
 use bytes::Bytes;
 use ledger::{Ledger, RightsByNode, qualities};
 use paceline_sched::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The most tokens of other nodes.
 pub const TOKENS_MAX: usize = 1_024;
@@ -72,6 +72,8 @@ pub(super) struct Access {
     tokens: BTreeMap<NodeId, (Rights, Bytes)>,
     /// This node's own token.
     own_token: Option<Bytes>,
+    /// The tokens that neighbours have shown, until [`Control::poll_token`] returns them; at most [`TOKENS_MAX`].
+    shown: VecDeque<(NodeId, Bytes)>,
     /// The announced refusals.
     refused: BTreeMap<PairKey, Refusal>,
     /// The use of quotas by the pairs of the last round.
@@ -331,7 +333,7 @@ impl Control {
         self.spread_token(self.me, &token, None);
     }
 
-    /// Sets the rights that a node has by a token from [`ControlOutput::Token`], in addition to those by the
+    /// Sets the rights that a node has by a token from [`Self::poll_token`], in addition to those by the
     /// policy, and passes the token on. `None` ends them. Beyond [`TOKENS_MAX`] tokens, a new one is counted
     /// in [`Self::rejected`].
     pub fn set_token(&mut self, now: Instant, node: NodeId, token: Option<(Rights, Bytes)>) {
@@ -366,9 +368,24 @@ impl Control {
     pub(super) fn receive_token(&mut self, from: NodeId, node: NodeId, token: Bytes) {
         let may = node == from || !self.access.is_leaf(&self.registry, from);
         let known = self.access.tokens.get(&node).is_some_and(|(_, known)| *known == token);
-        if may && !known && node != self.me && self.access.policy.is_some() {
-            self.outputs.push_back(ControlOutput::Token { node, token });
+        if !may || known || node == self.me || self.access.policy.is_none() {
+            return;
         }
+        if self.access.shown.len() >= TOKENS_MAX {
+            self.rejected += 1;
+            return;
+        }
+        self.access.shown.push_back((node, token));
+    }
+
+    /// Returns the next token that a node shows, which its neighbour delivered. Verify it, and pass the result to
+    /// [`Self::set_token`].
+    ///
+    /// Call this after each [`Self::handle_message`] and [`Self::handle_hop_up`] until it returns `None`, and before
+    /// [`Self::poll_output`]. Otherwise the records of the node, which arrive after its token, are decided on without the
+    /// rights of the token, and are passed on before it.
+    pub fn poll_token(&mut self) -> Option<(NodeId, Bytes)> {
+        self.access.shown.pop_front()
     }
 
     /// Returns the accepted tokens of other nodes.

@@ -40,14 +40,6 @@ pub enum ControlOutput {
         /// The subscription.
         subscription: SubscriptionId,
     },
-    /// Verify the token of a node, and pass its rights to
-    /// [`Control::set_token`](super::Control::set_token).
-    Token {
-        /// The node.
-        node: NodeId,
-        /// The token.
-        token: Bytes,
-    },
     /// Replace the streams that leave a source.
     ///
     /// This precedes the [`ControlOutput::Send`]s of the same change, so a node on the path is ready before the

@@ -134,7 +134,6 @@ impl Seen {
             | ControlOutput::Asked { .. }
             | ControlOutput::Denied { .. }
             | ControlOutput::ChangedFor { .. }
-            | ControlOutput::Token { .. }
             | ControlOutput::Answered { .. } => panic!("no message about contracts: {output:?}"),
         }
     }
@@ -200,6 +199,8 @@ impl Net {
     }
 
     pub(crate) fn drain(&mut self, node: usize) {
+        let tokens = std::iter::from_fn(|| self.nodes[node].poll_token());
+        self.seen[node].tokens.extend(tokens);
         let mut sending = false;
         while let Some(output) = self.nodes[node].poll_output() {
             assert!(
@@ -261,12 +262,16 @@ impl Net {
                 ControlOutput::ChangedFor { node, subscription } => {
                     seen.changed_for.push((node, subscription));
                 }
-                ControlOutput::Token { node, token } => seen.tokens.push((node, token)),
                 ControlOutput::Answered { request, node, body } => {
                     seen.answered.push((request, node, body));
                 }
             }
         }
+    }
+
+    /// Takes the messages of a hop that are in transit.
+    pub(crate) fn take(&mut self, from: usize, to: usize) -> VecDeque<Bytes> {
+        self.queues.remove(&(from, to)).unwrap_or_default()
     }
 
     /// Delivers the oldest message of a hop.

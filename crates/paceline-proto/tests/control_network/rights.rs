@@ -253,6 +253,39 @@ fn a_token_grants_rights_until_it_ends_and_reaches_nodes_behind_relays() {
 }
 
 #[test]
+fn records_that_arrive_with_a_token_are_decided_on_with_its_rights() {
+    let mut net = Net::new(3);
+    for node in [0, 1] {
+        net.nodes[node].set_policy(net.now, Some(policy([(1 - node, RuleRights::all())])));
+    }
+    net.publish(0, camera("cam"));
+    let user = net.subscribe(2, promised("cam"));
+    net.nodes[2].show_token(net.now, Bytes::from_static(b"token"));
+    meet(&mut net, 0, 1);
+    net.settle();
+    meet(&mut net, 1, 2);
+    // The hop came up at node 1 first, so node 2 answers its digest with a record right after the token.
+    while net.deliver(1, 2) {}
+    let rights = || Rights::of([Arc::new(subscribes(&["cam"]))]);
+    let verified = |net: &mut Net, at: usize, from: usize| {
+        for message in net.take(from, at) {
+            net.nodes[at].handle_message(net.now, id(from), message).unwrap();
+            while let Some((node, token)) = net.nodes[at].poll_token() {
+                net.seen[at].tokens.push((node, token.clone()));
+                net.nodes[at].set_token(net.now, node, Some((rights(), token)));
+            }
+        }
+        net.drain(at);
+    };
+    verified(&mut net, 1, 2);
+    verified(&mut net, 0, 1);
+    assert_eq!([0, 1].map(|at| net.seen[at].tokens.len()), [1, 1]);
+    net.run(Duration::from_secs(1));
+    assert_eq!([0, 1].map(|at| net.seen[at].denied.len()), [0, 0]);
+    assert_eq!(net.heard(user).len(), 1);
+}
+
+#[test]
 fn a_neighbour_has_the_name_in_its_certificate() {
     let mut net = Net::new(2);
     net.nodes[0].set_policy(net.now, Some(policy([(1, subscribes(&["**"]))])));

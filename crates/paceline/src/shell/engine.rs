@@ -160,8 +160,11 @@ impl Engine {
     /// Returns the engine of a node. `pulse` shows its watchdog that the engine's thread is alive.
     pub(crate) fn new(parts: Parts, pulse: Arc<Pulse>) -> Self {
         let Parts { mut control, introduction, name, inbox, commands, .. } = parts;
-        let Parts { links, host, sources, vitals, gate, clock, follower, neighbours, .. } = parts;
+        let Parts { links, host, sources, vitals, mut gate, clock, follower, neighbours, .. } =
+            parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
+        // Before a hop comes up: the token precedes the record of this node.
+        gate.show_token(clock::now(), &mut control);
         Self {
             control,
             introduction,
@@ -338,6 +341,7 @@ impl Engine {
             tracing::debug!("{from} sent a record of a node to which it has no path");
             self.gate.note_contradiction(from);
         }
+        self.gate.settle(now, &mut self.control);
     }
 
     fn handle_hop(
@@ -379,6 +383,7 @@ impl Engine {
             let hop = HopInfo::new(link_name, capacity);
             let hop = HopInfo { encrypted, own, realtime, multicast, ..hop };
             self.control.handle_hop_up(now, node, hop);
+            self.gate.settle(now, &mut self.control);
         }
     }
 
@@ -450,9 +455,9 @@ impl Engine {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     self.change_refused(subscription, refusals, spec);
                 }
-                output @ (ControlOutput::Denied { .. }
-                | ControlOutput::ChangedFor { .. }
-                | ControlOutput::Token { .. }) => self.gate.handle(&mut self.control, output),
+                output @ (ControlOutput::Denied { .. } | ControlOutput::ChangedFor { .. }) => {
+                    self.gate.handle(&self.control, output);
+                }
                 ControlOutput::Asked { request, from, via, body } => {
                     self.handle_question(now, request, (via, from), body);
                 }

@@ -149,7 +149,7 @@ impl Gate {
     }
 
     /// Shows this node's token to its neighbours, if it is new.
-    fn show_token(&mut self, now: Instant, control: &mut Control) {
+    pub(crate) fn show_token(&mut self, now: Instant, control: &mut Control) {
         let Some(file) = &self.own_token else { return };
         match read_token(file) {
             Ok(token) if token != self.shown => {
@@ -162,13 +162,22 @@ impl Gate {
     }
 
     /// Handles an output that concerns rights.
-    pub(crate) fn handle(&mut self, control: &mut Control, output: ControlOutput) {
+    pub(crate) fn handle(&self, control: &Control, output: ControlOutput) {
         if let ControlOutput::Denied { node, of, lack, tag } = output {
             self.note_denied((node, of), lack, &tag);
         } else if let ControlOutput::ChangedFor { node, subscription } = output {
             self.note_changed(control, node, subscription);
-        } else if let ControlOutput::Token { node, token } = output {
-            self.receive(super::clock::now(), control, node, token);
+        }
+    }
+
+    /// Verifies the tokens that neighbours have delivered, before anything is decided about their nodes.
+    pub(crate) fn settle(&mut self, now: Instant, control: &mut Control) {
+        while let Some((node, token)) = control.poll_token() {
+            self.receive(now, control, node, token);
+        }
+        // The record of a node behind a neighbour follows its token.
+        for node in self.tokens.unnamed() {
+            self.follow(now, control, node);
         }
     }
 

@@ -153,11 +153,11 @@ fn questions_of_members_need_rights() {
     audit(&authority, &["\"denied\"", "\"observe\""]);
 }
 
-#[test]
-fn a_token_of_an_identity_provider_grants_rights_to_its_subject_alone() {
+/// Returns an identity provider, whose key is in `jwks.json`: it signs tokens that let their subject subscribe to
+/// `camera` for so many seconds.
+fn identity_provider(authority: &Authority) -> impl Fn(&str, u64) -> String {
     use ring::rand::SystemRandom;
     use ring::signature::{Ed25519KeyPair, KeyPair as _};
-    let authority = Authority::new("token");
     let pkcs8 = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
     let key = Ed25519KeyPair::from_pkcs8(pkcs8.as_ref()).unwrap();
     let public = URL_SAFE_NO_PAD.encode(key.public_key().as_ref());
@@ -165,7 +165,7 @@ fn a_token_of_an_identity_provider_grants_rights_to_its_subject_alone() {
         r#"{{"keys":[{{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","kid":"a","x":"{public}"}}]}}"#
     );
     std::fs::write(authority.file("jwks.json"), keys).unwrap();
-    let sign = |subject: &str, seconds: u64| {
+    move |subject, seconds| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let ends = now.as_secs() + seconds;
         let header = URL_SAFE_NO_PAD.encode(br#"{"alg":"EdDSA","kid":"a"}"#);
@@ -177,27 +177,56 @@ fn a_token_of_an_identity_provider_grants_rights_to_its_subject_alone() {
         );
         let text = format!("{header}.{claims}");
         format!("{text}.{}", URL_SAFE_NO_PAD.encode(key.sign(text.as_bytes()).as_ref()))
-    };
+    }
+}
+
+/// A policy without rules that accepts the tokens of [`identity_provider`].
+const ISSUER: &str = "audit = 'audit.jsonl'\n[[issuer]]\nname = 'https://id.example.org'\naudience = 'net'\n\
+    keys = 'jwks.json'\n";
+
+/// Opens a node that shows a token.
+fn shows(authority: &Authority, name: &str, endpoint: &str, token: &str) -> Node {
+    let file = authority.file(&format!("{name}.token"));
+    std::fs::write(&file, token).unwrap();
+    let link = authority.member(name, LinkConfig::new("radio").connect(endpoint));
+    Node::builder().name(name).isolated().link(link).token(file).open().unwrap()
+}
+
+#[test]
+fn a_node_that_joins_with_a_token_is_never_refused() {
+    let authority = Authority::new("joins");
+    let sign = identity_provider(&authority);
+    let (robot, endpoint) = guarded(&authority, ISSUER);
+    let mut camera = robot.publisher("camera").hz(50.0).declare().unwrap();
+    for _ in 0..8 {
+        let tablet = shows(&authority, "tablet", &endpoint, &sign("tablet", 600));
+        let mut seen = tablet.subscriber("camera").declare().unwrap();
+        wait_until_received(&mut camera, &mut seen);
+        while let Some(event) = seen.try_event() {
+            assert!(!matches!(event, SubscriberEvent::Refused(..)), "{event:?}");
+        }
+    }
+    audit(&authority, &["\"token accepted\"", "\"tablet\""]);
+    let log = std::fs::read_to_string(authority.file("audit.jsonl")).unwrap();
+    assert!(!log.contains("\"denied\""), "{log}");
+}
+
+#[test]
+fn a_token_of_an_identity_provider_grants_rights_to_its_subject_alone() {
+    let authority = Authority::new("token");
+    let sign = identity_provider(&authority);
     let (robot, endpoint) = guarded(&authority, "audit = 'audit.jsonl'\n");
-    let shows = |name: &str, token: &str| {
-        let file = authority.file(&format!("{name}.token"));
-        std::fs::write(&file, token).unwrap();
-        let link = authority.member(name, LinkConfig::new("radio").connect(&endpoint));
-        Node::builder().name(name).isolated().link(link).token(file).open().unwrap()
-    };
     let mut camera = robot.publisher("camera").hz(50.0).declare().unwrap();
     let token = sign("tablet", 600);
-    let (tablet, thief) = (shows("tablet", &token), shows("thief", &token));
+    let (tablet, thief) = (
+        shows(&authority, "tablet", &endpoint, &token),
+        shows(&authority, "thief", &endpoint, &token),
+    );
     let mut seen = tablet.subscriber("camera").declare().unwrap();
     let mut stolen = thief.subscriber("camera").declare().unwrap();
     audit(&authority, &["\"token refused\"", "\"tablet\"", "no [[issuer]]"]);
     // The policy gains the issuer, and the token has not to be shown again.
-    std::fs::write(
-        authority.file("own.toml"),
-        "audit = 'audit.jsonl'\n[[issuer]]\nname = 'https://id.example.org'\naudience = 'net'\n\
-         keys = 'jwks.json'\n",
-    )
-    .unwrap();
+    std::fs::write(authority.file("own.toml"), ISSUER).unwrap();
     wait_until_received(&mut camera, &mut seen);
     audit(&authority, &["\"token accepted\"", "\"tablet\""]);
     audit(&authority, &["\"token refused\"", "\"thief\"", "issued to 'tablet'"]);

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use paceline_proto::NodeId;
 use paceline_proto::control::TOKENS_MAX;
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
 /// The longest time for which the token of an unknown node is kept. Its record may arrive after its token.
@@ -72,6 +72,8 @@ impl Shown {
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
     by_node: BTreeMap<NodeId, Shown>,
+    /// Those with [`Bearing::Unknown`].
+    unnamed: BTreeSet<NodeId>,
 }
 
 impl Tokens {
@@ -83,6 +85,10 @@ impl Tokens {
     pub(super) fn keep(&mut self, node: NodeId, shown: Shown) -> bool {
         let fits = self.by_node.len() < TOKENS_MAX || self.by_node.contains_key(&node);
         if fits {
+            match shown.bearing {
+                Bearing::Unknown => self.unnamed.insert(node),
+                Bearing::Unproven | Bearing::Named(_) => self.unnamed.remove(&node),
+            };
             self.by_node.insert(node, shown);
         }
         fits
@@ -96,7 +102,13 @@ impl Tokens {
     }
 
     pub(super) fn remove(&mut self, node: NodeId) -> Option<Shown> {
+        self.unnamed.remove(&node);
         self.by_node.remove(&node)
+    }
+
+    /// Returns the nodes that have shown a token and are unknown.
+    pub(super) fn unnamed(&self) -> Vec<NodeId> {
+        self.unnamed.iter().copied().collect()
     }
 
     /// Returns the nodes that have shown a token.
