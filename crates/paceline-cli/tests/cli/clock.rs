@@ -109,3 +109,41 @@ fn wrong_servers_are_named_and_silent_ones_give_an_unknown_error() {
     let text = String::from_utf8(ended.stdout).unwrap();
     assert!(text.contains("of unknown error") && text.contains("unreachable"), "{text}");
 }
+
+/// Answers one request of an NTP client with the time of the system clock, as a server of stratum 1.
+fn answer_once(server: &std::net::UdpSocket) {
+    let mut request = [0; 48];
+    let (_, client) = server.recv_from(&mut request).unwrap();
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    // Seconds since 1900, and their fraction.
+    let fraction = (u64::from(since.subsec_nanos()) << 32) / 1_000_000_000;
+    let time = (((since.as_secs() + 2_208_988_800) << 32) | fraction).to_be_bytes();
+    let mut answer = [0; 48];
+    // No leap second, version 4, a server, stratum 1, a precision of 2^-20 s.
+    answer[..4].copy_from_slice(&[0x24, 1, 0, 0xec]);
+    answer[24..32].copy_from_slice(&request[40..48]);
+    answer[32..40].copy_from_slice(&time);
+    answer[40..48].copy_from_slice(&time);
+    server.send_to(&answer, client).unwrap();
+}
+
+#[test]
+fn the_offset_of_a_server_that_answers_once_is_that_from_the_system_clock() {
+    let host = Host::new();
+    let server = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap().to_string();
+    let answering = std::thread::spawn(move || {
+        answer_once(&server);
+        // It stays open, so that the later requests are silent instead of refused.
+        server
+    });
+    let measured =
+        host.run(&["clock", "--server", &address, "--poll", "250ms", "--timeout", "1s", "--json"]);
+    let _server = answering.join().unwrap();
+    assert_eq!(measured.code, Some(3), "{measured:?}");
+    let document = json(&measured.stdout);
+    let server = &document["servers"][0];
+    assert_eq!((&server["answers"], &document["error_ns"]), (&1.into(), &Value::Null), "{server}");
+    let offset = server["offset_ns"].as_i64().unwrap().unsigned_abs();
+    assert!(offset <= server["error_ns"].as_u64().unwrap() + 10_000_000, "{server}");
+}

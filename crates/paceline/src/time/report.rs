@@ -93,7 +93,8 @@ pub struct SourceReport {
     pub reach: u8,
     /// The interval of requests.
     pub poll: Duration,
-    /// Its time minus that of the clock, in nanoseconds, by the best of the last 8 measurements.
+    /// Its time minus that of the clock, in nanoseconds, by the best of the last 8 measurements. A clock that has not
+    /// been synchronised has the time of the system clock.
     pub offset_nanos: i64,
     /// The round-trip delay of that measurement in nanoseconds.
     pub delay_nanos: u64,

@@ -31,7 +31,9 @@ pub(super) fn report<'n>(
     });
     let rows = servers.chain(neighbours).zip(service.sources());
     let mut sources: Vec<_> = rows
-        .map(|(row, (source, selection))| fill(row, service, source, selection, now.raw))
+        .map(|(row, (source, selection))| {
+            fill(row, service, (source, selection), (now.raw, reading.nanos))
+        })
         .collect();
     sources.extend(service.system_selection().map(|selection| SourceReport {
         kind: SourceKind::System,
@@ -64,16 +66,14 @@ pub(super) fn report<'n>(
     }
 }
 
-/// Adds the state of `source` to its row.
+/// Adds the state of `source` to its row, at the instant `raw` and the time `ours` of the clock.
 fn fill(
     row: SourceReport,
     service: &ClockService,
-    source: &NtpSource,
-    selection: SourcePart,
-    raw: u64,
+    (source, selection): (&NtpSource, SourcePart),
+    (raw, ours): (u64, u64),
 ) -> SourceReport {
     let best = source.filter().best(raw, service.phi());
-    let ours = service.page().time(raw);
     let theirs = best.map(|best| raw.saturating_add_signed(service.offset_at(&best, raw)));
     let off = theirs.map_or(0, |theirs| i128::from(theirs) - i128::from(ours));
     let counted = source.rejections().filter(|(_, count)| *count > 0);
