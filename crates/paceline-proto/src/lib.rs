@@ -19,6 +19,7 @@
 //! [`receive::Receiver`] is the receiving end of a link; [`wire`] is the format of the data between both
 //! ends.
 
+pub mod address;
 mod budget;
 mod carrier;
 mod classes;

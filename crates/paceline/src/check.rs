@@ -2,6 +2,7 @@
 
 use crate::config::{LinkConfig, is_certified, is_safe};
 use crate::error::OpenError;
+use paceline_proto::address::Address;
 use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::{ClassError, ClassTree};
 use paceline_proto::text::is_plain;
@@ -111,9 +112,12 @@ fn endpoints(link: &LinkConfig) -> Result<(), String> {
         if !PROTOCOLS.contains(&protocol) {
             return Err(format!("{endpoint}: the protocol must be {}", PROTOCOLS.join(", ")));
         }
-        let port = place.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-        if protocol != "unix" && port.is_none() {
-            return Err(format!("{endpoint}: must be {protocol}/HOST:PORT without options"));
+        if protocol != "unix"
+            && let Err(rule) = Address::parse(place)
+        {
+            let rule =
+                rule.replacen("HOST:PORT", &format!("{protocol}/HOST:PORT without options"), 1);
+            return Err(format!("{endpoint}: {rule}"));
         }
     }
     let is_local = |endpoint: &&String| endpoint.starts_with("unix/");

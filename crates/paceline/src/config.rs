@@ -6,10 +6,10 @@ use crate::multicast::MulticastRange;
 use crate::proxy::Proxy;
 use crate::time::ClockConfig;
 use paceline_proto::Carrier;
+use paceline_proto::address::Address;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -406,12 +406,9 @@ pub(crate) fn is_safe(endpoint: &str) -> bool {
 pub fn is_local_endpoint(endpoint: &str) -> bool {
     let Some((protocol, rest)) = endpoint.split_once('/') else { return false };
     let address = rest.split(['?', '#']).next().unwrap_or_default();
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-        || protocol == "unix"
+    protocol == "unix"
         || protocol == "unixsock-stream" // Zenoh's name
+        || Address::parse(address).is_ok_and(|address| address.is_local())
 }
 
 /// Returns the default runtime folder.

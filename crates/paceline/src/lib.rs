@@ -40,6 +40,7 @@
 //! publisher or subscriber to another event loop.
 
 mod access;
+mod address;
 mod arrival;
 mod buffer;
 mod change;
@@ -75,6 +76,8 @@ pub mod world;
 
 #[doc(hidden)]
 pub use access::{PolicySummary, check_policy};
+#[doc(hidden)]
+pub use address::resolve_address;
 pub use arrival::Arrival;
 pub use config::{LinkConfig, NodeBuilder, is_local_endpoint};
 pub use error::{ChangeError, OpenError, PublishError, RecvError, SubscribeError};

@@ -2,13 +2,13 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use paceline_proto::address::Address;
 use paceline_proto::text::escape;
 
 /// An HTTP proxy.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Proxy {
-    /// Host and port.
-    place: String,
+    address: Address,
     /// User and password, as `USER:PASSWORD`.
     user: Option<String>,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Proxy {
 impl std::fmt::Debug for Proxy {
     /// Shows no password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Proxy").field(&self.place).finish()
+        f.debug_tuple("Proxy").field(&self.address).finish()
     }
 }
 
@@ -33,17 +33,16 @@ impl Proxy {
             Some((user, place)) => (Some(user.to_owned()), place),
             None => (None, rest),
         };
-        let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-        let port = port.and_then(|(_, port)| port.parse::<u16>().ok());
-        if port.is_none() || text.contains(char::is_whitespace) {
+        if text.contains(char::is_whitespace) {
             return Err(wrong.to_owned());
         }
-        Ok(Self { place: place.to_owned(), user })
+        let address = Address::parse(place).map_err(|_| wrong)?;
+        Ok(Self { address, user })
     }
 
-    /// Returns host and port of the proxy.
-    pub(crate) fn place(&self) -> &str {
-        &self.place
+    /// Returns the address of the proxy.
+    pub(crate) const fn address(&self) -> &Address {
+        &self.address
     }
 
     /// Returns the request for a connection to `to`, host and port.
@@ -66,14 +65,14 @@ impl Proxy {
             Some(200..300) => Ok(()),
             Some(407) => Err(format!(
                 "the proxy at {} asks for a user; set proxy to http://USER:PASSWORD@HOST:PORT",
-                self.place
+                self.address
             )),
             Some(_) => {
                 let line: String = line.chars().take(100).collect();
                 let line = escape(&line);
-                Err(format!("the proxy at {} refuses a connection to {to}: {line}", self.place))
+                Err(format!("the proxy at {} refuses a connection to {to}: {line}", self.address))
             }
-            None => Err(format!("the proxy at {} is no HTTP proxy", self.place)),
+            None => Err(format!("the proxy at {} is no HTTP proxy", self.address)),
         }
     }
 }
@@ -85,9 +84,13 @@ mod tests {
     #[test]
     fn proxies_are_read_and_passwords_are_not_shown() {
         let plain = Proxy::parse("http://proxy.example:3128/").unwrap();
-        assert_eq!((plain.place(), &plain.user), ("proxy.example:3128", &None));
+        assert_eq!(
+            (plain.address().to_string().as_str(), &plain.user),
+            ("proxy.example:3128", &None)
+        );
         let user = Proxy::parse("http://me:p@ss@[::1]:3128").unwrap();
-        assert_eq!((user.place(), user.user.as_deref()), ("[::1]:3128", Some("me:p@ss")));
+        assert_eq!(user.address().to_string(), "[::1]:3128");
+        assert_eq!(user.user.as_deref(), Some("me:p@ss"));
         assert!(!format!("{user:?}").contains("p@ss"));
         for wrong in
             ["", "proxy:3128", "https://proxy:3128", "http://proxy", "http://:1", "http://a b:1"]

@@ -26,7 +26,15 @@ impl FromStr for HttpAddress {
             let fits = path.starts_with('/') && path.len() <= PATH_MAX;
             return if fits { Ok(Self::Unix(path.into())) } else { Err(RULE.to_owned()) };
         }
-        let address: SocketAddr = text.parse().map_err(|_| RULE.to_owned())?;
+        let address = match text.parse() {
+            Ok(address) => address,
+            // The zone of a link-local address may be the name of an interface.
+            Err(_) if text.starts_with('[') => {
+                let found = paceline::resolve_address(text)?;
+                *found.first().ok_or(RULE)?
+            }
+            Err(_) => return Err(RULE.to_owned()),
+        };
         Ok(Self::Tcp(address))
     }
 }

@@ -140,8 +140,10 @@ impl Invitation {
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], private)?;
-        let listener = TcpListener::bind(address);
-        let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+        let cannot = || format!("cannot listen at {address}");
+        let addresses = paceline::resolve_address(address).map_err(anyhow::Error::msg);
+        let listener = TcpListener::bind(addresses.with_context(cannot)?.as_slice());
+        let listener = listener.with_context(cannot)?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, tls: Arc::new(tls), code, name: name.to_owned(), days })
     }
@@ -209,9 +211,10 @@ impl Invitation {
 /// Joins by an invitation: creates a key and returns it with the other files.
 pub(super) fn join(address: &str, code: &Code) -> anyhow::Result<(KeyPair, Issued)> {
     let key = KeyPair::generate()?;
-    let mut stream = TcpStream::connect(address).with_context(|| {
-        format!("cannot reach {address}; does paceline trust invite wait there?")
-    })?;
+    let cannot = || format!("cannot reach {address}; does paceline trust invite wait there?");
+    let addresses = paceline::resolve_address(address).map_err(anyhow::Error::msg);
+    let mut stream =
+        TcpStream::connect(addresses.with_context(cannot)?.as_slice()).with_context(cannot)?;
     stream.set_read_timeout(Some(EXCHANGE_WITHIN))?;
     stream.set_write_timeout(Some(EXCHANGE_WITHIN))?;
     let provider = provider();

@@ -27,18 +27,20 @@ mod shared;
 mod stream;
 mod unix;
 
+use crate::address;
 use crate::config::LinkConfig;
 use crate::identity::Introduction;
 use bytes::Bytes;
 use multicast::PROBE_EVERY;
 pub(crate) use multicast::{GroupView, Multicast};
 use paceline_proto::NodeId;
+use paceline_proto::address::Address;
 use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::FrameBuf;
 use quic::Quic;
 use quinn::Endpoint;
 use shared::Shared;
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -218,15 +220,15 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the part behind the protocol of an endpoint, `HOST:PORT`, and the host without brackets.
-fn host_of(endpoint: &str) -> (&str, &str) {
-    let place = endpoint.split_once('/').map_or(endpoint, |(_, place)| place);
-    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
-    (place, host.trim_start_matches('[').trim_end_matches(']'))
+/// Returns the address of an endpoint, behind its protocol.
+fn address_of(endpoint: &str) -> Result<Address, String> {
+    let (_, place) = endpoint.split_once('/').unwrap_or(("", endpoint));
+    Address::parse(place).map_err(|rule| format!("{endpoint}: {rule}"))
 }
 
+/// Returns the address at which a socket listens.
 fn resolve(endpoint: &str) -> Result<SocketAddr, Error> {
-    let (place, _) = host_of(endpoint);
-    let mut addresses = place.to_socket_addrs()?;
-    addresses.next().ok_or_else(|| format!("{endpoint} has no address").into())
+    let found =
+        address::resolve(&address_of(endpoint)?).map_err(|why| format!("{endpoint}: {why}"))?;
+    found.into_iter().next().ok_or_else(|| format!("{endpoint} has no address").into())
 }

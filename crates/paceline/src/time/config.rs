@@ -1,5 +1,6 @@
 //! The settings of a node's clock.
 
+use paceline_proto::address::Address;
 use paceline_time::ntp::keys::{NtpKey, NtpKeys};
 use paceline_time::ntp::source::PollRange;
 use std::path::{Path, PathBuf};
@@ -211,13 +212,12 @@ pub(crate) fn key_of(server: &str) -> Result<Option<u32>, String> {
 
 /// Checks the form `HOST:PORT`.
 fn check_address(address: &str) -> Result<(), String> {
-    let rule = "must be HOST:PORT, such as ntp.example:123 or [2001:db8::1]:123";
-    let (host, port) = address.rsplit_once(':').ok_or_else(|| rule.to_owned())?;
-    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
-    let bracketed = host.starts_with('[') && host.ends_with(']');
-    let is_host = !host.is_empty() && host.len() <= 255 && (bracketed || !host.contains(':'));
-    let is_plain = host.chars().all(|c| c.is_ascii_graphic() && c != '/');
-    if is_port && is_host && is_plain { Ok(()) } else { Err(rule.to_owned()) }
+    match Address::parse(address)?.port() {
+        0 => {
+            Err("must be HOST:PORT with a port from 1 to 65535, such as ntp.example:123".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

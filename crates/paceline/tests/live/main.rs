@@ -53,3 +53,4 @@ mod trust;
 mod video;
 mod world_faults;
 mod worlds;
+mod zones;

@@ -1,6 +1,7 @@
 //! The sockets of a clock.
 
 use super::stamp;
+use crate::address::resolve_address;
 use crate::shell::clock;
 use crate::time::Clock;
 use crate::time::config::address_of;
@@ -8,7 +9,7 @@ use paceline_time::clock::service::ServerFacts;
 use paceline_time::ntp::keys::NtpKeys;
 use paceline_time::server::{NtpServer, ServerCounters};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -45,6 +46,7 @@ impl Peer {
         let host = address_of(name);
         let (socket, resolving) = match host.parse() {
             Ok(address) => (connect(host, address), None),
+            // A name, or a zone with the name of an interface.
             Err(_) => (None, resolve(host)),
         };
         Self { name: name.to_owned(), socket, resolving, renew_at }
@@ -86,7 +88,7 @@ fn resolve(name: &str) -> Option<Receiver<Option<SocketAddr>>> {
     let (reply, address) = sync_channel(1);
     let name = name.to_owned();
     let find = move || {
-        let found = name.to_socket_addrs().map(|mut all| all.next());
+        let found = resolve_address(&name).map(|all| all.first().copied());
         if let Err(error) = &found {
             crate::warn_limited!("clock: cannot resolve {name}: {error}; retrying once per minute");
         }
@@ -127,11 +129,15 @@ pub(super) struct Listener {
 impl Listener {
     /// Listens at `address`, and authenticates clients by `keys`.
     pub(super) fn bind(address: &str, keys: NtpKeys) -> Result<Self, String> {
-        let socket = UdpSocket::bind(address);
-        let socket = socket.and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
-        let socket = socket.map_err(|error| {
+        let open = || {
+            let found = resolve_address(address)?;
+            let socket = UdpSocket::bind(found.as_slice()).map_err(|error| error.to_string())?;
+            socket.set_nonblocking(true).map_err(|error| error.to_string())?;
+            Ok::<_, String>(socket)
+        };
+        let socket = open().map_err(|why| {
             format!(
-                "clock: cannot serve at '{address}': {error}; use an address of this host and a free port, above 1023 \
+                "clock: cannot serve at '{address}': {why}; use an address of this host and a free port, above 1023 \
                  without root"
             )
         })?;

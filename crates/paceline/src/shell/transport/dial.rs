@@ -3,6 +3,8 @@
 use super::outbox::Sink;
 use super::shared::{Opened, Shared};
 use super::{OPEN_MAX, cause};
+use crate::address::explain;
+use paceline_proto::address::Address;
 use paceline_proto::control::HOST_LINK;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -147,21 +149,21 @@ impl Outage {
 
 /// A host and port, and its addresses.
 pub(super) struct Place {
-    name: String,
+    address: Address,
     addresses: Vec<SocketAddr>,
 }
 
 impl Place {
-    pub(super) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), addresses: Vec::new() }
+    pub(super) const fn new(address: Address) -> Self {
+        Self { address, addresses: Vec::new() }
     }
 
     /// Looks up the addresses. If that fails, the known ones stay: the name server may be behind the lost path.
     pub(super) async fn look_up(&mut self) -> Result<&[SocketAddr], String> {
-        match timeout(LOOK_UP_MAX, lookup_host(&self.name)).await {
+        match timeout(LOOK_UP_MAX, lookup_host(self.address.place())).await {
             Ok(Ok(found)) => self.addresses = found.collect(),
             Ok(Err(error)) if self.addresses.is_empty() => {
-                return Err(format!("{error}; check the name, or use an IP address"));
+                return Err(explain(&self.address, &error));
             }
             Err(_) if self.addresses.is_empty() => {
                 return Err("the name server is silent; check it, or use an IP address".to_owned());

@@ -7,7 +7,7 @@ use super::handshakes::Handshake;
 use super::proof::Proof;
 use super::shared::{Opened, Shared};
 use super::{Error, OPEN_MAX};
-use super::{cause, host_of, resolve};
+use super::{address_of, cause, resolve};
 use crate::proxy::Proxy;
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
@@ -97,13 +97,15 @@ pub(super) fn connect(
     proxy: Option<Proxy>,
 ) -> Result<(), Error> {
     let to = endpoint.to_owned();
-    let place = Place::new(proxy.as_ref().map_or(host_of(endpoint).0, Proxy::place));
-    let tcp = Tcp { place, to: to.clone(), proxy };
+    let address = address_of(endpoint)?;
+    let name = address.host().to_owned();
+    let behind = address.to_string();
+    let place = Place::new(proxy.as_ref().map_or(address, |proxy| proxy.address().clone()));
+    let tcp = Tcp { place, behind, proxy };
     match (is_tls(endpoint), &shared.identity) {
         (false, _) => tokio::spawn(dial(shared.clone(), to, tcp)),
         (true, Some(identity)) => {
-            let (_, name) = host_of(endpoint);
-            let name = ServerName::try_from(name.to_owned())?;
+            let name = ServerName::try_from(name)?;
             let connector = TlsConnector::from(identity.client.clone());
             tokio::spawn(dial(shared.clone(), to, Tls { tcp, name, connector }))
         }
@@ -116,7 +118,8 @@ pub(super) fn connect(
 struct Tcp {
     /// The first address on the way.
     place: Place,
-    to: String,
+    /// Host and port of the endpoint, which a proxy connects to.
+    behind: String,
     proxy: Option<Proxy>,
 }
 
@@ -132,14 +135,14 @@ impl Tcp {
             }
         });
         let connected = connected.await.map_err(|why| match &self.proxy {
-            Some(proxy) => format!("the proxy at {}: {why}", proxy.place()),
+            Some(proxy) => format!("the proxy at {}: {why}", proxy.address()),
             None => why,
         });
         let (mut stream, address) = connected?;
         if let Some(proxy) = &self.proxy {
-            match timeout(OPEN_MAX, pass(proxy, &mut stream, host_of(&self.to).0)).await {
+            match timeout(OPEN_MAX, pass(proxy, &mut stream, &self.behind)).await {
                 Ok(passed) => passed?,
-                Err(_) => return Err(format!("the proxy at {} does not answer", proxy.place())),
+                Err(_) => return Err(format!("the proxy at {} does not answer", proxy.address())),
             }
         }
         Ok((stream, address))
@@ -179,7 +182,7 @@ impl Connect for Tls {
 
 /// Asks the proxy at the other end of `stream` for a connection to `to`.
 async fn pass(proxy: &Proxy, stream: &mut TcpStream, to: &str) -> Result<(), String> {
-    let broken = |error| format!("the proxy at {}: {error}", proxy.place());
+    let broken = |error| format!("the proxy at {}: {error}", proxy.address());
     stream.write_all(proxy.request(to).as_bytes()).await.map_err(broken)?;
     let mut answer = Vec::new();
     // The bytes behind the answer belong to the connection.
