@@ -1,9 +1,11 @@
-//! Runs every benchmark and example in the documents for some seconds. No figure is checked.
+//! Runs every benchmark and example in the documents for some seconds, without checking a figure, and for `cargo xtask
+//! long` the benchmarks with bounds at their full length.
 
 use crate::runner::{self, Logs, Share, lock};
 use crate::setup;
 use crate::steps::Outcome;
 use crate::tidy::files;
+use anyhow::Context as _;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -70,6 +72,17 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "opus", &["1"], Nothing),
     (Example, "placements", &["agree=20", "repeat=1", "nodes=500"], Nothing),
     (Example, "scale", &["nodes=30", "streams=300", "seconds=1"], Nothing),
+];
+
+/// The benchmarks whose bounds `cargo xtask long` checks: those that end in about a minute.
+const BOUNDED: &[(&str, &[&str], Need)] = &[
+    ("fanout", &[], Nothing),
+    ("hop", &[], Nothing),
+    ("meet", &[], Nothing),
+    ("plain", &[], Nothing),
+    ("playout", &[], Root),
+    ("pull", &[], Root),
+    ("storm", &["--duration", "5s"], Root),
 ];
 
 /// Programs in the documents that this step does not run, with the reasons.
@@ -141,6 +154,24 @@ pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
         [] => Outcome::passed(&format!("{ran} completed")),
         _ => Outcome::failed(&format!("{} of {ran}: {}", failed.len(), failed.join(", "))),
     }
+}
+
+/// Runs the benchmarks with bounds, alone and one after the other, because they measure time and memory. Returns the names
+/// of those that missed a bound or ended with an error.
+pub(crate) fn bounded(root: &Path) -> anyhow::Result<Vec<&'static str>> {
+    let mut failed = Vec::new();
+    for &(name, args, need) in BOUNDED {
+        if let Some(lack) = lack(need) {
+            println!("skipped: bench {name}: {lack}");
+            continue;
+        }
+        let mut command = Command::new(crate::web::lab(root));
+        let status = command.current_dir(root).args(["bench", name]).args(args).status();
+        if !status.context("cannot start paceline-lab")?.success() {
+            failed.push(name);
+        }
+    }
+    Ok(failed)
 }
 
 /// Returns all programs with their requirements.
@@ -255,6 +286,13 @@ mod tests {
         assert_eq!(name("examples/scenarios/flood.toml"), "");
         assert_eq!(name("FILE.toml"), "");
         assert_eq!(name("--help"), "");
+    }
+
+    #[test]
+    fn benchmarks_with_bounds_are_in_the_documents() {
+        for (name, ..) in BOUNDED {
+            assert!(RUNS.iter().any(|run| (run.0, run.1) == (Bench, *name)), "{name}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `cargo xtask long`: compares the disciplines with their reference implementations, and runs
-//! chaos tests of simulated networks and nodes with a hostile neighbour, for a given time.
+//! chaos tests of simulated networks and nodes with a hostile neighbour, for a given time. Before that it runs the longer
+//! live tests, and the benchmarks with their bounds.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -59,6 +60,16 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     clock.args(["test", "--quiet", "--package", "paceline-time", "--test", "truth", "--"]);
     let status = clock.args(["a_billion", "--ignored", "--nocapture"]).status();
     if !status.context("cannot start cargo; is it on the PATH?")?.success() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let mut lab = crate::cargo(root);
+    let status = lab.args(["build", "--quiet", "--workspace", "--bin", "paceline-lab"]).status();
+    if !status.context("cannot start cargo; is it on the PATH?")?.success() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let failed = crate::benches::bounded(root)?;
+    if !failed.is_empty() {
+        println!("these benchmarks missed a bound: {}", failed.join(", "));
         return Ok(ExitCode::FAILURE);
     }
     let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
