@@ -200,9 +200,8 @@ impl Admission {
         self.rounds += 1;
         self.incomplete.clone_from(&round.ties.incomplete);
         self.wake = Instant::FAR;
-        let own = |pair: &&Pair<'_>| pair.publisher.node == round.me;
         let acts = |pair: &&Pair<'_>| impossible(pair).is_some() || pair.is_reserved();
-        let acts: Vec<&Pair<'_>> = pairs.iter().filter(own).filter(acts).collect();
+        let acts: Vec<&Pair<'_>> = pairs.iter().filter(acts).collect();
         self.give_back(now, &acts);
         let pending = |asked: &&Asked| asked.standing == Standing::Pending;
         let unanswered = self.asks.values().filter(pending).count() + self.pending_spares();

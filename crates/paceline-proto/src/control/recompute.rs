@@ -68,8 +68,14 @@ fn decide(
     denied: &BTreeMap<PairKey, u64>,
 ) -> (bool, Vec<Change>) {
     let asking = |pair: &&Pair<'_>| denied.get(&pair.key()) != Some(&pair.request.revision);
-    let asking = pairs.iter().filter(asking).cloned();
-    let asking: Vec<Pair<'_>> = asking.map(|pair| admission.awoken(pair)).collect();
+    let own = pairs.iter().filter(|pair| pair.publisher.node == round.me).filter(asking);
+    // Most pairs are best effort, and not copied.
+    let acts = |pair: &Pair<'_>| {
+        let tied = round.ties.contains(pair.key());
+        tied || impossible(pair).is_some() || pair.is_reserved()
+    };
+    let asking: Vec<Pair<'_>> =
+        own.map(|pair| admission.awoken(pair.clone())).filter(acts).collect();
     let is_complete = admission.decide(now, round, &asking);
     (is_complete, admission.marks(round, &asking))
 }
@@ -169,9 +175,8 @@ impl Control {
         let pairs = self.with_declined(&tree, pairs);
         let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
-        let shared = share(live.values().map(|pair| (*pair).clone()).collect());
-        let live: BTreeMap<PairKey, &Pair<'_>> =
-            shared.iter().map(|pair| (pair.key(), pair)).collect();
+        let shared = share(live.values().copied());
+        live.extend(shared.iter().map(|pair| (pair.key(), pair)));
         let mut installed = routes::plan(live.values().copied());
         accept_by_spares(&self.admission, registry, &mut installed);
         let carried = Carried { me, live: &live, waiting: &waiting };

@@ -55,10 +55,12 @@ impl Form {
     }
 }
 
-/// Lets the pairs share streams on the hops to and from this node.
-pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
+/// Lets the pairs share streams on the hops to and from this node. Returns those that change by it: few, of many.
+pub(super) fn share<'p, 'a: 'p>(
+    pairs: impl Iterator<Item = &'p Pair<'a>> + Clone,
+) -> Vec<Pair<'a>> {
     let mut hops: BTreeMap<HopKey, Forms> = BTreeMap::new();
-    for pair in pairs.iter().filter(|pair| may_share(pair)) {
+    for pair in pairs.clone().filter(|pair| may_share(pair)) {
         let [to_here, from_here] = pair.forms_here();
         let to = pair.hop_to_here().map(|key| (key, to_here));
         let from = pair.hop_from_here().map(|key| (key, from_here));
@@ -72,7 +74,9 @@ pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
     hops.retain(|_, forms| forms.len() > 1);
     let carriers: BTreeMap<HopKey, BTreeMap<Form, Form>> =
         hops.iter().map(|(key, forms)| (*key, carriers(forms))).collect();
-    for pair in pairs.iter_mut().filter(|pair| may_share(pair)) {
+    let mut changed = Vec::new();
+    for pair in pairs.filter(|pair| may_share(pair)) {
+        let mut shared = (pair.leaves, pair.carried, pair.arrives);
         let on = |key, form| {
             let known = carriers.get(&key).and_then(|forms| forms.get(&form));
             known.copied().unwrap_or(form)
@@ -80,15 +84,19 @@ pub(super) fn share<'a>(mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
         let [to_here, own] = pair.forms_here();
         let leaves = pair.hop_from_here().map_or(own, |key| on(key, own));
         if pair.hop_from_here().is_some() {
-            (pair.leaves, pair.carried) = (leaves, leaves != own);
+            (shared.0, shared.1) = (leaves, leaves != own);
         }
         // The samples of a carried form come from those of its carrier.
         let wanted = if to_here == own { leaves } else { to_here };
         if let Some(key) = pair.hop_to_here() {
-            pair.arrives = on(key, wanted);
+            shared.2 = on(key, wanted);
+        }
+        if shared != (pair.leaves, pair.carried, pair.arrives) {
+            let (leaves, carried, arrives) = shared;
+            changed.push(Pair { leaves, carried, arrives, ..pair.clone() });
         }
     }
-    pairs
+    changed
 }
 
 /// Returns true if the contract of a request neither carries streams of other forms nor is carried by them: that of video,

@@ -75,8 +75,7 @@ impl Admission {
     /// Returns the changes of this node's marks of tied pairs and of pairs with a spare, after the decisions of a round.
     pub(in crate::control) fn marks(&self, round: &Round<'_>, pairs: &[Pair<'_>]) -> Vec<Change> {
         let Some(mine) = round.registry.record(round.me) else { return Vec::new() };
-        let own = pairs.iter().filter(|it| it.publisher.node == round.me);
-        let tied = own.filter(|pair| round.ties.contains(pair.key()));
+        let tied = pairs.iter().filter(|pair| round.ties.contains(pair.key()));
         let wanted = tied.filter_map(|pair| Some((pair.key(), self.tie_mark(round, pair)?)));
         let wanted = wanted.map(|(key, mark)| (key, (0, mark))).chain(self.carried_marks());
         let wanted: BTreeMap<PairKey, (u64, Mark)> = wanted.collect();

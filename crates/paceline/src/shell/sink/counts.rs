@@ -3,15 +3,15 @@
 use crate::sample::Sample;
 use paceline_proto::{DropReason, Drops};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Drop counters that several threads update.
+/// Drop counters that several threads update. They exist from the first drop on: most subscriptions and streams have none.
 #[derive(Debug, Default)]
-pub(crate) struct AtomicDrops([AtomicU64; DropReason::ALL.len()]);
+pub(crate) struct AtomicDrops(OnceLock<Box<[AtomicU64; DropReason::ALL.len()]>>);
 
 impl AtomicDrops {
     pub(crate) fn add(&self, reason: DropReason, samples: u64) {
-        if let Some(count) = self.0.get(reason.index()) {
+        if let Some(count) = self.0.get_or_init(Box::default).get(reason.index()) {
             let add = |count: u64| Some(count.saturating_add(samples));
             let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         }
@@ -29,7 +29,9 @@ impl AtomicDrops {
 
     fn read(&self, read: impl Fn(&AtomicU64) -> u64) -> Drops {
         let mut drops = Drops::default();
-        for (reason, count) in DropReason::ALL.into_iter().zip(&self.0) {
+        for (reason, count) in
+            self.0.get().into_iter().flat_map(|counts| DropReason::ALL.into_iter().zip(&**counts))
+        {
             drops.add(reason, read(count));
         }
         drops

@@ -7,6 +7,7 @@
 //! An order outlives its ports: an outage closes them, and the next sample after it shows the number
 //! of samples published meanwhile.
 
+use crate::shell::lock;
 use paceline_proto::PublisherId;
 use paceline_sched::time::jitter_step;
 use std::collections::BTreeMap;
@@ -72,25 +73,63 @@ impl Order {
 
 /// The orders of one subscription, by publisher.
 #[derive(Debug, Default)]
-pub(super) struct Orders(Mutex<BTreeMap<PublisherId, Arc<Order>>>);
+pub(super) struct Orders(Mutex<ByPublisher>);
+
+/// Most subscriptions have one publisher, for which a map would be large.
+#[derive(Debug, Default)]
+struct ByPublisher {
+    first: Option<(PublisherId, Arc<Order>)>,
+    others: BTreeMap<PublisherId, Arc<Order>>,
+}
+
+impl ByPublisher {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    fn get(&self, publisher: PublisherId) -> Option<&Arc<Order>> {
+        let first = self.first.as_ref().filter(|(id, _)| *id == publisher);
+        first.map(|(_, order)| order).or_else(|| self.others.get(&publisher))
+    }
+
+    fn add(&mut self, publisher: PublisherId, order: Arc<Order>) {
+        match &mut self.first {
+            first @ None => *first = Some((publisher, order)),
+            Some(_) => _ = self.others.insert(publisher, order),
+        }
+    }
+
+    /// Forgets the orders that no port uses.
+    fn prune(&mut self) {
+        let is_used = |order: &Arc<Order>| Arc::strong_count(order) > 1;
+        self.first = self.first.take().filter(|(_, order)| is_used(order));
+        self.others.retain(|_, order| is_used(order));
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Arc<Order>> {
+        self.first.iter().map(|(_, order)| order).chain(self.others.values())
+    }
+}
 
 impl Orders {
     /// Returns the order of a publisher's samples, shared by its current ports.
     pub(super) fn of(&self, publisher: PublisherId) -> Arc<Order> {
-        let mut orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if orders.len() >= PRUNE_AT
-            && orders.len().is_power_of_two()
-            && !orders.contains_key(&publisher)
-        {
-            orders.retain(|_, order| Arc::strong_count(order) > 1);
+        let mut orders = lock(&self.0);
+        if let Some(order) = orders.get(publisher) {
+            return order.clone();
         }
-        orders.entry(publisher).or_default().clone()
+        if orders.len() >= PRUNE_AT && orders.len().is_power_of_two() {
+            orders.prune();
+        }
+        let order = Arc::<Order>::default();
+        orders.add(publisher, order.clone());
+        order
     }
 
     /// Returns the largest jitter of a publisher's samples at arrival, in nanoseconds.
     pub(super) fn jitter(&self) -> u64 {
-        let orders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let jitters = orders.values().map(|order| order.jitter.load(Ordering::Relaxed) >> 4);
+        let orders = lock(&self.0);
+        let jitters = orders.all().map(|order| order.jitter.load(Ordering::Relaxed) >> 4);
         jitters.max().unwrap_or_default()
     }
 }
