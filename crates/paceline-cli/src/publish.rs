@@ -4,6 +4,7 @@ mod adapt;
 mod args;
 mod card;
 mod files;
+mod flight_times;
 mod open;
 mod pictures;
 mod pieces;
@@ -78,7 +79,12 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         report_links(&node, args.json)?;
     }
     node.close();
-    Ok(if ended? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
+    let ended = ended?;
+    // The rest was published. The error repeats the note, for the exit code.
+    if let Some(damage) = source.origin.damage {
+        return Err(anyhow::Error::msg(damage));
+    }
+    Ok(if ended { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }
 
 /// Keeps the newest sample for subscribers until a signal arrives.

@@ -2,8 +2,10 @@
 
 mod args;
 mod lanes;
+mod notes;
 
 pub(crate) use args::ReplayArgs;
+pub(crate) use notes::jumps;
 
 use crate::exit::{self, INTERRUPTED};
 use crate::playback::{Playback, Whole, report_links};
@@ -13,8 +15,10 @@ use crate::stop::Stop;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use lanes::Lanes;
+use notes::print_notes;
 use paceline::PublishError;
-use paceline_record::{Attachments, McapReader, Ordered, ReadError, ReplaySpan, Survey};
+use paceline_record::{Attachments, McapReader, Order, Ordered, ReplaySpan, Survey};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -34,10 +38,10 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     }
     let name = file.display().to_string();
     if !args.json {
-        show::note(&describe(args, &lanes, &span, &name));
+        show::note(&describe(args, &lanes, &span, (&name, survey.order())));
     }
     let playback = Playback::new(&name, args.json, topics, &stop);
-    let replay = Replay { args, lanes, span, playback, disordered: 0, unfit: 0 };
+    let replay = Replay { args, survey: &survey, lanes, span, playback, disordered: 0, unfit: 0 };
     let wait = args.wait.unwrap_or(Duration::from_secs(u64::from(!args.repeat)));
     let done = replay.run(&node, wait);
     if !stop.requested() {
@@ -45,8 +49,11 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     }
     node.close();
     let whole = done?;
+    // The valid parts were published. The error about the others repeats the note, for the exit code.
+    if !survey.damage.is_empty() {
+        return Err(anyhow!(survey.damage).context(name));
+    }
     match survey.end {
-        // The valid part was published. The error about the rest repeats the note, for the exit code.
         Some(error) if !error.is_cut() => Err(anyhow!(error).context(name)),
         Some(_) | None if whole => Ok(ExitCode::SUCCESS),
         Some(_) | None => Ok(ExitCode::from(INTERRUPTED)),
@@ -57,22 +64,12 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
 fn survey(args: &ReplayArgs, file: &Path) -> anyhow::Result<Survey> {
     let name = file.display();
     let survey = Survey::of(open(file)?, args.by, |_| {});
-    let survey = survey.map_err(|error| anyhow!("{name} {error}"))?;
-    if let Some(error) = &survey.end {
-        let is = if error.is_cut() { "" } else { "cannot be read to its end: " };
-        show::note(&format!("{name} {is}{error}; the part before it is replayed"));
-    }
+    let mut survey = survey.map_err(|error| anyhow!("{name} {error}"))?;
     if survey.strays > 0 {
-        let strays = survey.strays;
-        show::note(&format!("{name}: {strays} messages of undeclared channels are left out"));
+        // Their channels may be declared again behind them.
+        survey = Survey::read(McapReader::knowing(open(file)?, survey.declared)?, args.by, |_| {});
     }
-    if let Some(apart) = survey.clocks_apart() {
-        let apart = Duration::from_nanos(apart).as_secs_f64();
-        show::note(&format!(
-            "{name}: its publishers' clocks seem to differ by up to {apart:.1} s; --by arrival \
-             uses the recorder's clock"
-        ));
-    }
+    print_notes(&name.to_string(), args.by, &survey);
     Ok(survey)
 }
 
@@ -96,7 +93,13 @@ fn span(args: &ReplayArgs, file: &Path, survey: &Survey) -> anyhow::Result<Repla
     ReplaySpan::new(times, part, speed, gap.unwrap_or_default()).map_err(exit::usage)
 }
 
-fn describe(args: &ReplayArgs, lanes: &Lanes, span: &ReplaySpan, name: &str) -> String {
+fn describe(
+    args: &ReplayArgs,
+    lanes: &Lanes,
+    span: &ReplaySpan,
+    (name, order): (&str, Order),
+) -> String {
+    let by = if order == Order::Came { "arrival" } else { "published" };
     let speed = match args.times() {
         None => "at the subscribers' pace".to_owned(),
         Some(times) => format!("at {times}x speed"),
@@ -104,12 +107,15 @@ fn describe(args: &ReplayArgs, lanes: &Lanes, span: &ReplaySpan, name: &str) -> 
     let seconds = Duration::from_nanos(span.lasts()).as_secs_f64();
     let messages = lanes.messages;
     let channels = show::count(lanes.played.len(), "channel");
-    format!("replaying {seconds:.3} s of {name}, {messages} messages of {channels} in all, {speed}")
+    format!(
+        "replaying {seconds:.3} s of {name}, {messages} messages of {channels} in all, {speed}, by {by} times"
+    )
 }
 
 /// A file during replay.
 struct Replay<'a> {
     args: &'a ReplayArgs,
+    survey: &'a Survey,
     lanes: Lanes,
     span: ReplaySpan,
     playback: Playback,
@@ -157,24 +163,20 @@ impl Replay<'_> {
     /// Publishes the file once; returns false if the user interrupts it.
     fn play(&mut self, began: Instant, pass: u64) -> anyhow::Result<bool> {
         let name = || self.args.file.display().to_string();
-        let reader = McapReader::new(open(&self.args.file)?).with_context(name)?;
-        let mut messages = Ordered::new(reader, self.args.by);
+        let file = open(&self.args.file)?;
+        let reader = McapReader::knowing(file, self.survey.declared.clone()).with_context(name)?;
+        let mut messages = Ordered::new(reader, self.survey.timeline());
         let mut attachments = Attachments::default();
+        let mut states: BTreeMap<usize, Whole> = BTreeMap::new();
         // At maximum speed messages wait for room, unless a newer one may replace them.
         let waits = self.args.late || self.args.times().is_none();
         while !self.is_enough() {
             let (time, message) = match messages.next_message() {
                 Ok(Some(next)) => next,
-                // The scan has already reported the error.
-                Ok(None)
-                | Err(
-                    ReadError::Cut { .. } | ReadError::Corrupt { .. } | ReadError::TooLong { .. },
-                ) => {
-                    break;
-                }
-                Err(error @ (ReadError::NoMcap | ReadError::Io { .. })) => {
-                    return Err(error).with_context(name);
-                }
+                Ok(None) => break,
+                // The scan has already reported it.
+                Err(error) if error.is_cut() => break,
+                Err(error) => return Err(error).with_context(name),
             };
             let Some((message, attachment)) = attachments.join(message) else { continue };
             let Some(played) = self.lanes.played.get(&message.id) else { continue };
@@ -183,16 +185,23 @@ impl Replay<'_> {
             else {
                 continue;
             };
-            let topic = played.topic;
+            let (topic, latched) = (played.topic, played.latched);
+            let attachment = attachment.map(Into::into);
             if !self.span.has(time) {
+                // A latched topic has its value at the beginning of the part.
+                if latched && self.span.is_before(time) {
+                    states.insert(topic, (payload, attachment));
+                }
                 continue;
+            }
+            for (topic, state) in std::mem::take(&mut states) {
+                self.put(topic, state, waits)?;
             }
             let due = began.checked_add(Duration::from_nanos(self.span.due(pass, time)));
             let due = due.context("the replay would exceed the range of the clock")?;
             if !self.playback.wait_until(due)? {
                 return Ok(false);
             }
-            let attachment = attachment.map(Into::into);
             self.put(topic, (payload, attachment), waits)?;
         }
         self.disordered += messages.out_of_order();

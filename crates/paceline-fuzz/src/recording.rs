@@ -2,7 +2,7 @@
 
 use paceline_record::{
     About, Compression, Judgement, McapReader, Message, Order, Ordered, RecordedSample, Recording,
-    Survey,
+    Survey, Timeline,
 };
 
 /// Messages read of one file, since a small file may decompress to many.
@@ -19,14 +19,15 @@ pub fn recording(data: &[u8]) {
 fn check(data: &[u8]) {
     let all = messages(data);
     let half = messages(data.get(..data.len() / 2).unwrap_or_default());
-    assert!(half.len() <= all.len());
-    for (message, before) in all.iter().zip(&half) {
-        assert_eq!(message.data, before.data, "trailing bytes change nothing");
-    }
     let Ok(survey) = Survey::of(data, Order::Published, |_| {}) else {
         assert!(all.is_empty() && Judgement::of(data).is_err());
         return;
     };
+    if survey.damage.is_empty() {
+        for (message, before) in all.iter().zip(&half) {
+            assert_eq!(message.data, before.data, "trailing bytes change nothing");
+        }
+    }
     let counted: u64 = survey.lanes.values().map(|lane| lane.messages).sum();
     assert!(counted >= all.len() as u64 && survey.whole <= data.len() as u64);
     let judgement = Judgement::of(data).unwrap();
@@ -40,7 +41,8 @@ fn check(data: &[u8]) {
 
 /// Checks that reading in time order returns every message once.
 fn check_order(data: &[u8], counted: u64) {
-    let mut ordered = Ordered::new(McapReader::new(data).unwrap(), Order::Published);
+    let timeline = Timeline::new(Order::Published);
+    let mut ordered = Ordered::new(McapReader::new(data).unwrap(), timeline);
     let (mut total, mut back, mut before) = (0, 0, 0);
     while let Some((time, _)) = ordered.next_message().unwrap() {
         total += 1;

@@ -40,6 +40,7 @@ mod bits;
 mod card;
 mod check;
 pub mod codec;
+mod damage;
 mod error;
 mod format;
 pub mod h264;
@@ -59,6 +60,7 @@ pub mod video;
 mod y4m;
 
 pub use card::{CardReading, TestCard, read_card, read_card_jpeg};
+pub use damage::Damage;
 pub use error::MediaError;
 pub use format::Format;
 pub use picture::{Picture, PictureBuf};

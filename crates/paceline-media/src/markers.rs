@@ -12,6 +12,8 @@ const HEADER_MAX: usize = 1024 * 1024;
 const SOI: u8 = 0xd8;
 const EOI: u8 = 0xd9;
 const SOS: u8 = 0xda;
+/// The longest scan header, with four components, in bytes without its length.
+const SCAN_HEADER_MAX: usize = 12;
 
 /// The content of a picture's frame header (SOF).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,8 +182,13 @@ fn check_sampling(table: &[u8]) -> Result<u64, MediaError> {
 pub(crate) fn picture_end(bytes: &[u8], begin: usize) -> Result<usize, MediaError> {
     let mut walker = Walker::new(bytes, begin)?;
     loop {
-        match walker.next_segment()?.marker {
+        let Segment { marker, at, body } = walker.next_segment()?;
+        match marker {
             EOI => return Ok(walker.at),
+            // With a damaged length it would hide the pictures behind it.
+            SOS if body.len() > SCAN_HEADER_MAX => {
+                return Err(walker.corrupt(at, "scan header is too long"));
+            }
             SOS => walker.skip_entropy()?,
             _ => {}
         }

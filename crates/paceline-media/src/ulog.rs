@@ -4,9 +4,12 @@
 //! subscriptions, and the position of each data message. Information, parameters, text, synchronisation
 //! marks, dropout marks and records of unknown kinds are skipped.
 //!
-//! A log that ends inside a record returns all whole records. An invalid record ends the log, since the
-//! bytes behind it cannot be trusted. A topic that cannot be read is left out. [`ULog::warning`] reports
-//! both.
+//! A log that ends inside a record returns all whole records. A topic that cannot be read is left out.
+//! [`ULog::warning`] reports both.
+//!
+//! After a damaged place, reading continues at the next record that proves to be one by its content: data of the size of
+//! its topic, a synchronisation mark, a subscription, a format, a parameter or a text. [`ULog::damage`] reports these
+//! places. The format has no checksums, so damage within the fields of a message is not recognised.
 //!
 //! Memory: the file, at most 16 bytes for each of its data messages (which have at least 13), and at
 //! most 32 times the bytes of its formats and subscriptions.
@@ -14,7 +17,9 @@
 mod json;
 mod layout;
 mod read;
+mod sure;
 
+use crate::Damage;
 use crate::error::MediaError;
 use layout::Layouts;
 
@@ -38,6 +43,7 @@ pub struct ULog {
     layouts: Layouts,
     index: Vec<Entry>,
     warning: Option<String>,
+    damage: Damage,
 }
 
 /// One topic of a log: one instance of a subscribed message.
@@ -92,7 +98,8 @@ impl ULog {
     ///
     /// # Errors
     /// [`MediaError::Ulog`] if the bytes do not begin with a ULog header, or if the flags require
-    /// unsupported features. Defects behind the header are reported by [`ULog::warning`].
+    /// unsupported features. Defects behind the header are reported by [`ULog::warning`] and
+    /// [`ULog::damage`].
     pub fn parse(bytes: &[u8]) -> Result<Self, MediaError> {
         Self::from_vec(bytes.to_vec())
     }
@@ -102,8 +109,8 @@ impl ULog {
     /// # Errors
     /// The same as [`ULog::parse`].
     pub fn from_vec(bytes: Vec<u8>) -> Result<Self, MediaError> {
-        let read::Contents { topics, layouts, index, warning } = read::read(&bytes)?;
-        Ok(Self { bytes, topics, layouts, index, warning })
+        let read::Contents { topics, layouts, index, warning, damage } = read::read(&bytes)?;
+        Ok(Self { bytes, topics, layouts, index, warning, damage })
     }
 
     /// Returns all topics that have messages, in the order of their subscriptions in the log.
@@ -117,6 +124,12 @@ impl ULog {
     #[must_use]
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
+    }
+
+    /// Returns the damaged places that were skipped.
+    #[must_use]
+    pub const fn damage(&self) -> &Damage {
+        &self.damage
     }
 
     /// Returns all messages, in the order of the file.

@@ -133,6 +133,9 @@ pub(crate) fn unpack(content: &[u8], max: u64) -> Result<Cow<'_, [u8]>, String> 
     if size > max {
         return Err(format!("it declares {size} bytes; must be at most {max}"));
     }
+    if !parts.0.is_empty() {
+        return Err("its records are shorter than it".to_owned());
+    }
     let records = match compression.as_str() {
         "" => Cow::Borrowed(packed),
         "lz4" => Cow::Owned(all(FrameDecoder::new(packed), size)?),
@@ -155,6 +158,33 @@ pub(crate) fn unpack(content: &[u8], max: u64) -> Result<Cow<'_, [u8]>, String> 
         true => Ok(records),
         false => Err(format!("its checksum is {found:08x} and it declares {checksum:08x}")),
     }
+}
+
+/// Returns true if these bytes are the whole content of a chunk: a known compression, and the records to the end.
+pub(crate) fn is_plausible(content: &[u8]) -> bool {
+    let mut parts = Parts(content);
+    head(&mut parts).is_some_and(|(size, _, compression, packed)| match compression.as_str() {
+        "" => parts.0.is_empty() && packed.len() as u64 == size,
+        compression => parts.0.is_empty() && matches!(compression, "lz4" | "zstd"),
+    })
+}
+
+/// Returns true if the records of a chunk are compressed.
+pub(crate) fn is_packed(content: &[u8]) -> bool {
+    head(&mut Parts(content)).is_some_and(|(_, _, compression, _)| !compression.is_empty())
+}
+
+/// Returns the length of the fields before the records of a chunk without compression, which may be cut off; `None` for
+/// other contents.
+pub(crate) fn open_head(content: &[u8]) -> Option<u64> {
+    let mut parts = Parts(content);
+    parts.take(16)?;
+    let size = parts.u64()?;
+    parts.u32()?;
+    let compression = parts.text()?;
+    let packed = parts.u64()?;
+    let length = (content.len() - parts.0.len()) as u64;
+    (compression.is_empty() && size == packed).then_some(length)
 }
 
 fn head<'a>(parts: &mut Parts<'a>) -> Option<(u64, u32, String, &'a [u8])> {

@@ -16,9 +16,17 @@ pub(crate) const MESSAGE: u8 = 0x05;
 pub(crate) const CHUNK: u8 = 0x06;
 pub(crate) const MESSAGE_INDEX: u8 = 0x07;
 pub(crate) const CHUNK_INDEX: u8 = 0x08;
+pub(crate) const ATTACHMENT: u8 = 0x09;
 pub(crate) const STATISTICS: u8 = 0x0b;
+pub(crate) const METADATA: u8 = 0x0c;
 pub(crate) const SUMMARY_OFFSET: u8 = 0x0e;
 pub(crate) const DATA_END: u8 = 0x0f;
+
+/// Returns the kind and the length of the record that begins with these bytes; `None` if they are too few.
+pub(crate) fn head(bytes: &[u8]) -> Option<(u8, u64)> {
+    let (kind, rest) = bytes.split_first()?;
+    rest.first_chunk().map(|length| (*kind, u64::from_le_bytes(*length)))
+}
 
 /// Encodes a length. Longer content was rejected earlier.
 pub(crate) fn len32(bytes: usize) -> [u8; 4] {

@@ -196,13 +196,13 @@ impl Judgement {
             let publisher = lane.channel.metadata.get("publisher").cloned().unwrap_or_default();
             let key = (lane.channel.topic.clone(), publisher);
             let (stream, came) =
-                streams.entry(key.clone()).or_insert_with(|| (told.stream(&key), lane.came));
+                streams.entry(key.clone()).or_insert_with(|| (told.stream(&key), lane.times));
             stream.samples += lane.messages;
             stream.bytes += lane.bytes;
             if !stream.encodings.contains(&lane.encoding) {
                 stream.encodings.push(lane.encoding.clone());
             }
-            *came = (came.0.min(lane.came.0), came.1.max(lane.came.1));
+            *came = (came.0.min(lane.times.0), came.1.max(lane.times.1));
         }
         for key in told.answers.keys().filter(|key| matches!(told.answers.get(key), Some(Err(_)))) {
             streams.entry(key.clone()).or_insert_with(|| (told.stream(key), (0, 0)));
@@ -220,7 +220,7 @@ impl Judgement {
             samples: streams.iter().map(|stream| stream.samples).sum(),
             seconds: seconds(lasts),
             ended: told.ended.clone(),
-            cut: survey.end.as_ref().map(ToString::to_string),
+            cut: cut(survey),
             dropped: told.dropped.clone(),
             decisions: told.decisions(),
             streams,
@@ -256,6 +256,12 @@ impl Told {
             verdict: Verdict::Unknown,
         }
     }
+}
+
+/// Describes why a file is incomplete.
+fn cut(survey: &Survey) -> Option<String> {
+    let damaged = (!survey.damage.is_empty()).then(|| format!("has damage: {}", survey.damage));
+    survey.end.as_ref().map(ToString::to_string).or(damaged)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]

@@ -10,7 +10,9 @@
 //! | [`Recording`] | writes a file from samples and events, chunk by chunk |
 //! | [`McapReader`] | reads the messages of a file one by one, up to the last complete record |
 //! | [`Survey`] | summarizes a file in one pass |
-//! | [`Order`], [`ReplaySpan`] | the order of messages by time, and the due time of each |
+//! | [`Timeline`], [`Order`] | the release times of messages, from times that may be wrong |
+//! | [`Ordered`], [`ReplaySpan`] | the messages in order of release, and the due time of each |
+//! | [`Declared`] | the declaration of a publisher in the metadata of its channel |
 //! | [`Attachments`] | the attachments that plain programs added to samples |
 //! | [`RecordedEvent`] | the events on `qos/events` |
 //! | [`Judgement`] | the check of a run: requested, granted and delivered |
@@ -18,6 +20,7 @@
 mod attached;
 mod body;
 mod chunk;
+mod declared;
 mod event;
 mod format;
 mod judge;
@@ -29,17 +32,20 @@ mod ros;
 mod schema;
 mod span;
 mod survey;
+mod timeline;
 
 pub use attached::Attachments;
 pub use body::{Body, BodyError, JSON_SCHEMA};
 pub use chunk::Compression;
+pub use declared::Declared;
 pub use event::{
     AgeQuantiles, Asked, DecisionCounts, DeliveryStatistics, EVENTS_SCHEMA, EVENTS_TOPIC,
     RecordedEvent, RecordedHop, RecordedOffer,
 };
 pub use judge::{DecisionJudgement, Judgement, StreamJudgement, Verdict};
-pub use order::{Order, Ordered};
-pub use reader::{Channel, McapReader, Message, ReadError};
+pub use order::Ordered;
+pub use reader::{Channel, Declarations, McapReader, Message, ReadError};
 pub use recording::{About, RecordError, RecordedSample, Recording, ending};
 pub use span::{ReplaySpan, SpanError};
 pub use survey::{Lane, Survey};
+pub use timeline::{Jump, Jumps, Order, Stamp, Timeline};

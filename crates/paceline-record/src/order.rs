@@ -1,35 +1,28 @@
-//! Sorts messages by time. Files store them in order of arrival, which is nearly sorted, so a
+//! Sorts messages by release time. Files store them in order of arrival, which is nearly sorted, so a
 //! bounded look-ahead suffices.
 
 use crate::reader::{McapReader, Message, ReadError};
+use crate::timeline::{BACK, Stamp, Timeline};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::io::Read;
 
 /// The look-ahead limit in messages.
 const MESSAGES_MAX: usize = 4_096;
 /// The look-ahead limit in bytes.
 const BYTES_MAX: usize = 64 << 20;
-/// The look-ahead limit in nanoseconds of message time.
-const TIME_MAX: u64 = 5_000_000_000;
 
-/// The time by which messages are ordered.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Order {
-    /// The publication time, by the publisher's clock.
-    #[default]
-    Published,
-    /// The arrival time, by the recorder's clock.
-    Came,
-}
-
-impl Order {
-    /// Returns the time of a message. A message without a publication time has its arrival time.
+impl Stamp {
+    /// Returns the times of a message. An attachment has those of its sample.
     #[must_use]
-    pub const fn time(self, message: &Message) -> u64 {
-        match self {
-            Self::Published if message.publish_time != 0 => message.publish_time,
-            Self::Published | Self::Came => message.log_time,
+    pub fn of(message: &Message) -> Self {
+        let time = |time: u64| (time != 0).then_some(time);
+        Self {
+            channel: message.channel.attached_to().unwrap_or(message.id),
+            sequence: message.sequence,
+            arrival: time(message.log_time),
+            published: time(message.publish_time),
+            steady: message.channel.has_steady_arrivals(),
         }
     }
 }
@@ -62,11 +55,14 @@ impl Ord for Waiting {
     }
 }
 
-/// The messages of a file, ordered by time.
+/// The messages of a file, ordered by release time.
 pub struct Ordered<R> {
     reader: McapReader<R>,
-    order: Order,
+    timeline: Timeline,
+    /// Messages whose release times are not known yet.
+    undecided: VecDeque<Message>,
     waiting: BinaryHeap<Reverse<Waiting>>,
+    /// The bytes of all buffered messages.
     bytes: usize,
     newest: u64,
     place: u64,
@@ -76,11 +72,12 @@ pub struct Ordered<R> {
 }
 
 impl<R: Read> Ordered<R> {
-    /// Orders the messages of `reader`.
-    pub const fn new(reader: McapReader<R>, order: Order) -> Self {
+    /// Orders the messages of `reader` by `timeline`, which has released none.
+    pub const fn new(reader: McapReader<R>, timeline: Timeline) -> Self {
         Self {
             reader,
-            order,
+            timeline,
+            undecided: VecDeque::new(),
             waiting: BinaryHeap::new(),
             bytes: 0,
             newest: 0,
@@ -98,7 +95,7 @@ impl<R: Read> Ordered<R> {
         self.stray
     }
 
-    /// Returns the next message and its time; `None` after the last.
+    /// Returns the next message and its release time in nanoseconds; `None` after the last.
     ///
     /// # Errors
     /// [`ReadError`], after all messages before it were returned. Later calls return `None`.
@@ -109,6 +106,7 @@ impl<R: Read> Ordered<R> {
                 Ok(None) => self.end = Some(Ok(())),
                 Err(error) => self.end = Some(Err(error)),
             }
+            self.decide();
         }
         let Some(Reverse(Waiting { time, message, .. })) = self.waiting.pop() else {
             return self.end.replace(Ok(())).unwrap_or(Ok(())).map(|()| None);
@@ -120,17 +118,29 @@ impl<R: Read> Ordered<R> {
     }
 
     fn push(&mut self, message: Message) {
-        let time = self.order.time(&message);
         self.bytes += message.data.len();
-        self.newest = self.newest.max(time);
-        self.place += 1;
-        self.waiting.push(Reverse(Waiting { time, place: self.place, message }));
+        self.timeline.push(Stamp::of(&message));
+        self.undecided.push_back(message);
+    }
+
+    /// Takes the messages whose release times are known. Without room for more, the known messages decide.
+    fn decide(&mut self) {
+        let ended = self.end.is_some() || (self.bytes >= BYTES_MAX && self.waiting.is_empty());
+        while let Some(time) = self.timeline.release(ended)
+            && let Some(message) = self.undecided.pop_front()
+        {
+            self.newest = self.newest.max(time);
+            self.place += 1;
+            self.waiting.push(Reverse(Waiting { time, place: self.place, message }));
+        }
     }
 
     fn sees_enough(&self) -> bool {
-        let far = |Reverse(first): &Reverse<Waiting>| self.newest - first.time >= TIME_MAX;
-        self.waiting.len() >= MESSAGES_MAX
-            || self.bytes >= BYTES_MAX
-            || self.waiting.peek().is_some_and(far)
+        let far = |Reverse(first): &Reverse<Waiting>| {
+            i128::from(self.newest) - i128::from(first.time) >= BACK
+        };
+        self.waiting.peek().is_some_and(far)
+            || self.waiting.len() >= MESSAGES_MAX
+            || (self.bytes >= BYTES_MAX && !self.waiting.is_empty())
     }
 }

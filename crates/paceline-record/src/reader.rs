@@ -1,14 +1,24 @@
 //! Reads the messages of a file one by one, up to the last complete record. Files may be larger
 //! than memory and have any content.
 
+mod contents;
+mod proof;
+mod window;
+
 use crate::chunk;
-use crate::format::{CHANNEL, CHUNK, DATA_END, HEAD, MAGIC, MESSAGE, Parts, SCHEMA};
+use crate::format::{self, CHUNK, DATA_END, FOOTER, HEAD, MAGIC, MESSAGE};
+use contents::Contents;
+pub use contents::Declarations;
+use paceline_media::Damage;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::Arc;
+use window::Window;
 
 /// The longest record and the largest decompressed chunk, in bytes: four times the largest sample.
 const RECORD_MAX: u64 = 256 << 20;
+/// The number of bytes that are searched at once.
+const SEARCH_BYTES: u64 = 1 << 16;
 
 /// A channel of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -58,22 +68,6 @@ pub enum ReadError {
         /// The number of its bytes that are present.
         left: u64,
     },
-    /// A record exceeds the length limit.
-    #[error("byte {at}: a record of {bytes} bytes; must be at most {RECORD_MAX}")]
-    TooLong {
-        /// The offset of the record.
-        at: u64,
-        /// The claimed length in bytes.
-        bytes: u64,
-    },
-    /// A record is invalid.
-    #[error("byte {at}: {what}")]
-    Corrupt {
-        /// The offset of the record.
-        at: u64,
-        /// The problem.
-        what: String,
-    },
     /// Reading failed.
     #[error("byte {at}: cannot read: {what}")]
     Io {
@@ -94,15 +88,33 @@ impl ReadError {
 }
 
 /// Reads a file from start to end.
+///
+/// After a damaged place, reading continues at the next record that proves to be one by its content. A damaged chunk
+/// without compression is read record by record; one with compression is skipped, since its content depends on each of
+/// its bytes.
 pub struct McapReader<R> {
-    from: R,
-    at: u64,
-    schemas: BTreeMap<u16, String>,
-    channels: BTreeMap<u16, Arc<Channel>>,
-    ready: VecDeque<Message>,
-    /// The number of messages of undeclared channels.
-    strays: u64,
+    window: Window<R>,
+    contents: Contents,
+    damage: Damage,
+    /// Records before this offset belong to a damaged chunk.
+    doubtful_to: u64,
+    /// True if a chunk was compressed. Parts of messages in damaged ones are no messages.
+    packed: bool,
+    /// True behind the end record.
+    ended: bool,
     done: bool,
+}
+
+/// The result of reading a record.
+enum Taken {
+    /// The record was read and has this length.
+    Whole(u64),
+    /// The bytes are no record, or a damaged one.
+    Damaged(String),
+    /// A damaged chunk, with its first record at this distance.
+    Unpacked(u64, String),
+    /// The file ends within a chunk without compression, with its first record at this distance.
+    Open(u64),
 }
 
 impl<R: Read> McapReader<R> {
@@ -110,21 +122,31 @@ impl<R: Read> McapReader<R> {
     ///
     /// # Errors
     /// [`ReadError::NoMcap`], [`ReadError::Io`].
-    pub fn new(mut from: R) -> Result<Self, ReadError> {
-        let mut magic = Vec::new();
+    pub fn new(from: R) -> Result<Self, ReadError> {
+        Self::knowing(from, Declarations::default())
+    }
+
+    /// Reads the start of a file whose channels are known. The record that declares a channel may be damaged, and be
+    /// repeated at the end of the file: [`McapReader::declarations`] returns it after the first pass.
+    ///
+    /// # Errors
+    /// [`ReadError::NoMcap`], [`ReadError::Io`].
+    pub fn knowing(from: R, known: Declarations) -> Result<Self, ReadError> {
+        let mut window = Window::new(from);
         let length = MAGIC.len() as u64;
-        let read = from.by_ref().take(length).read_to_end(&mut magic);
-        read.map_err(|what| ReadError::Io { at: 0, what })?;
-        if magic != MAGIC {
+        if window.see(length)? != MAGIC {
             return Err(ReadError::NoMcap);
         }
+        window.skip(length);
+        let contents = Contents { declared: known, ready: VecDeque::new(), strays: 0 };
+        let damage = Damage::default();
         Ok(Self {
-            from,
-            at: length,
-            schemas: BTreeMap::new(),
-            channels: BTreeMap::new(),
-            ready: VecDeque::new(),
-            strays: 0,
+            window,
+            contents,
+            damage,
+            doubtful_to: 0,
+            packed: false,
+            ended: false,
             done: false,
         })
     }
@@ -132,22 +154,34 @@ impl<R: Read> McapReader<R> {
     /// Returns the number of messages of undeclared channels so far.
     #[must_use]
     pub const fn strays(&self) -> u64 {
-        self.strays
+        self.contents.strays
+    }
+
+    /// Returns the channels that were declared so far.
+    #[must_use]
+    pub const fn declarations(&self) -> &Declarations {
+        &self.contents.declared
     }
 
     /// Returns the offset up to which the file was read and is complete.
     #[must_use]
     pub const fn whole(&self) -> u64 {
-        self.at
+        self.window.at()
+    }
+
+    /// Returns the damaged places so far.
+    #[must_use]
+    pub const fn damage(&self) -> &Damage {
+        &self.damage
     }
 
     /// Returns the next message in file order; `None` at the end.
     ///
     /// # Errors
-    /// [`ReadError`]. Later calls return `None`.
+    /// [`ReadError::Cut`], [`ReadError::Io`]. Later calls return `None`.
     pub fn next_message(&mut self) -> Result<Option<Message>, ReadError> {
         loop {
-            if let Some(message) = self.ready.pop_front() {
+            if let Some(message) = self.contents.ready.pop_front() {
                 return Ok(Some(message));
             }
             if self.done {
@@ -155,116 +189,131 @@ impl<R: Read> McapReader<R> {
             }
             if let Err(error) = self.record() {
                 self.done = true;
-                // Discard all messages of a broken chunk, because its checksum cannot be right.
-                self.ready.clear();
-                return Err(error);
+                // The index behind the end record is not needed.
+                return if self.ended && error.is_cut() { Ok(None) } else { Err(error) };
             }
         }
     }
 
-    /// Reads one record of the file.
+    /// Reads one record of the file, or skips a damaged place.
     fn record(&mut self) -> Result<(), ReadError> {
-        let at = self.at;
-        let mut head = Vec::new();
-        self.read(HEAD, &mut head, HEAD)?;
-        let Some((kind, length)) = head.split_first() else { return Ok(()) };
-        let length = length.first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        match self.take()? {
+            Taken::Whole(bytes) => self.window.skip(bytes),
+            Taken::Unpacked(head, what) => {
+                self.damage.add(self.window.at(), 0, || what);
+                self.window.skip(head);
+            }
+            Taken::Open(head) => self.window.skip(head),
+            Taken::Damaged(what) => self.resume(what)?,
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Taken, ReadError> {
+        let at = self.window.at();
+        let head = self.window.see(HEAD)?;
+        let Some((kind, length)) = format::head(head) else {
+            return Err(ReadError::Cut { whole: at, needed: HEAD, left: head.len() as u64 });
+        };
         if length > RECORD_MAX {
-            return Err(ReadError::TooLong { at, bytes: length });
+            return Ok(Taken::Damaged(format!(
+                "a record of {length} bytes; must be at most {RECORD_MAX}"
+            )));
         }
-        let mut body = Vec::new();
-        self.read(length, &mut body, HEAD.saturating_add(length))?;
-        match *kind {
-            // Only the index follows, which repeats the records before.
-            DATA_END => self.done = true,
-            CHUNK => self.chunk(at, &body)?,
-            kind => self.plain(at, kind, &body)?,
+        let whole = HEAD + length;
+        let left = self.window.see(whole)?.len() as u64;
+        if left < whole {
+            return self.overlong(kind, whole, left);
         }
-        self.at = at.saturating_add(HEAD).saturating_add(length);
+        // The kind of the next record shows whether this one ends there.
+        let seen = self.window.see(whole + HEAD)?;
+        let (record, next) = seen
+            .split_at_checked(usize::try_from(whole).unwrap_or(usize::MAX))
+            .unwrap_or((seen, &[]));
+        let body = record.get(9..).unwrap_or_default();
+        let doubtful = at < self.doubtful_to || !proof::may_begin(next);
+        let known = &self.contents.declared;
+        if (doubtful || kind == MESSAGE) && proof::contains_records(kind, body, known, doubtful) {
+            return Ok(Taken::Damaged("a record contains others".to_owned()));
+        }
+        match kind {
+            CHUNK => {
+                let taken = unpack(&mut self.contents, body);
+                match taken {
+                    Taken::Unpacked(..) => self.doubtful_to = at + whole,
+                    Taken::Whole(_) | Taken::Damaged(_) | Taken::Open(_) => {
+                        self.packed |= chunk::is_packed(body);
+                    }
+                }
+                return Ok(taken);
+            }
+            DATA_END if length == 4 => self.ended = true,
+            FOOTER if length == 20 => self.done = true,
+            kind => {
+                if let Err(what) = self.contents.plain(kind, body) {
+                    return Ok(Taken::Damaged(what));
+                }
+            }
+        }
+        Ok(Taken::Whole(whole))
+    }
+
+    /// Decides about a record that is longer than the rest of the file.
+    fn overlong(&mut self, kind: u8, whole: u64, left: u64) -> Result<Taken, ReadError> {
+        let at = self.window.at();
+        let seen = self.window.see(left)?;
+        let body = seen.get(9..).unwrap_or_default();
+        if kind == CHUNK
+            && let Some(head) = chunk::open_head(body)
+        {
+            return Ok(Taken::Open(HEAD + head));
+        }
+        match proof::find(seen, 1, &self.contents.declared) {
+            Some(_) => Ok(Taken::Damaged("a record is longer than the file".to_owned())),
+            None => Err(ReadError::Cut { whole: at, needed: whole, left }),
+        }
+    }
+
+    /// Skips a damaged place: continues at the next record that proves to be one.
+    fn resume(&mut self, what: String) -> Result<(), ReadError> {
+        let at = self.window.at();
+        self.window.skip(1);
+        loop {
+            let seen = self.window.see(SEARCH_BYTES)?;
+            if seen.is_empty() {
+                break;
+            }
+            let known = &self.contents.declared;
+            let packed = self.packed && at >= self.doubtful_to;
+            let candidate = seen.iter().position(|kind| proof::may_prove(*kind, packed));
+            let skipped = candidate.unwrap_or(seen.len()) as u64;
+            self.window.skip(skipped);
+            let Some((_, length)) = format::head(self.window.see(HEAD)?) else { continue };
+            let whole = HEAD.saturating_add(length);
+            if candidate.is_some() && length <= RECORD_MAX && self.window.has(whole)? {
+                let seen = self.window.see(whole)?;
+                if proof::proves(seen, known) {
+                    break;
+                }
+            }
+            self.window.skip(u64::from(candidate.is_some()));
+        }
+        let bytes = self.window.at() - at;
+        if self.ended {
+            return Ok(());
+        }
+        self.damage.add(at, bytes, || what);
         Ok(())
     }
+}
 
-    /// Reads `length` bytes of a record of `needed` bytes.
-    fn read(&mut self, length: u64, into: &mut Vec<u8>, needed: u64) -> Result<(), ReadError> {
-        let read = self.from.by_ref().take(length).read_to_end(into);
-        read.map_err(|what| ReadError::Io { at: self.at, what })?;
-        if (into.len() as u64) < length {
-            let left = needed - length + into.len() as u64;
-            return Err(ReadError::Cut { whole: self.at, needed, left });
-        }
-        Ok(())
-    }
-
-    fn chunk(&mut self, at: u64, body: &[u8]) -> Result<(), ReadError> {
-        let corrupt = |what: String| ReadError::Corrupt { at, what: format!("a chunk: {what}") };
-        let records = chunk::unpack(body, RECORD_MAX).map_err(corrupt)?;
-        let mut parts = Parts(&records);
-        while !parts.0.is_empty() {
-            let short = || corrupt("one of its records is longer than it".to_owned());
-            let (kind, body) = parts.record().ok_or_else(short)?;
-            self.plain(at, kind, body)?;
-        }
-        Ok(())
-    }
-
-    /// Handles a record other than a chunk.
-    fn plain(&mut self, at: u64, kind: u8, body: &[u8]) -> Result<(), ReadError> {
-        let mut parts = Parts(body);
-        let (what, read) = match kind {
-            SCHEMA => ("a schema", self.schema(&mut parts)),
-            CHANNEL => ("a channel", self.channel(at, &mut parts)?),
-            MESSAGE => ("a message", self.message(&mut parts)),
-            // Headers, indexes, attachments, metadata and unknown records are not needed for a
-            // replay.
-            _ => return Ok(()),
-        };
-        let short = || format!("{what} of {} bytes, which is shorter than declared", body.len());
-        read.ok_or_else(|| ReadError::Corrupt { at, what: short() })
-    }
-
-    fn schema(&mut self, parts: &mut Parts<'_>) -> Option<()> {
-        let (id, name) = (parts.u16()?, parts.text()?);
-        self.schemas.insert(id, name);
-        Some(())
-    }
-
-    fn channel(&mut self, at: u64, parts: &mut Parts<'_>) -> Result<Option<()>, ReadError> {
-        let Some((id, read)) = self.read_channel(parts) else { return Ok(None) };
-        let known = self.channels.entry(id).or_insert_with(|| Arc::new(read.clone()));
-        if known.topic != read.topic || known.message_encoding != read.message_encoding {
-            let (is, was) = (&read.topic, &known.topic);
-            let what = format!("channel {id} is '{is}' here and '{was}' before");
-            return Err(ReadError::Corrupt { at, what });
-        }
-        Ok(Some(()))
-    }
-
-    fn read_channel(&self, parts: &mut Parts<'_>) -> Option<(u16, Channel)> {
-        let (id, schema) = (parts.u16()?, parts.u16()?);
-        let channel = Channel {
-            topic: parts.text()?,
-            message_encoding: parts.text()?,
-            schema: self.schemas.get(&schema).cloned().unwrap_or_default(),
-            metadata: parts.texts()?,
-        };
-        Some((id, channel))
-    }
-
-    fn message(&mut self, parts: &mut Parts<'_>) -> Option<()> {
-        let (id, sequence) = (parts.u16()?, parts.u32()?);
-        let (log_time, publish_time) = (parts.u64()?, parts.u64()?);
-        match self.channels.get(&id) {
-            Some(channel) => self.ready.push_back(Message {
-                id,
-                channel: Arc::clone(channel),
-                sequence,
-                log_time,
-                publish_time,
-                data: parts.0.to_vec(),
-            }),
-            None => self.strays += 1,
-        }
-        Some(())
+/// Reads the records of a chunk.
+fn unpack(contents: &mut Contents, body: &[u8]) -> Taken {
+    let read = chunk::unpack(body, RECORD_MAX).and_then(|records| contents.records(&records));
+    match (read, chunk::open_head(body)) {
+        (Ok(()), _) => Taken::Whole(HEAD + body.len() as u64),
+        (Err(what), Some(head)) => Taken::Unpacked(HEAD + head, format!("a chunk: {what}")),
+        (Err(what), None) => Taken::Damaged(format!("a chunk: {what}")),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::body::{Body, JSON_SCHEMA};
 use crate::chunk::{self, Compression};
+use crate::declared::Declared;
 use crate::event::{self, EVENTS_SCHEMA, EVENTS_TOPIC, RecordedEvent};
 use crate::format::{self, Content, MAGIC};
 use std::collections::BTreeMap;
@@ -15,6 +16,10 @@ const CHANNELS_MAX: usize = 4_096;
 const ATTACHMENT: &str = "application/x-paceline-attachment";
 /// The metadata value that marks a channel of attachments.
 pub(crate) const ATTACHMENTS: &str = "attachments";
+/// The metadata that describes the clock of the arrival times.
+pub(crate) const ARRIVAL: &str = "arrival";
+/// The clock of arrival times that continue although the clock of the host is set.
+pub(crate) const STEADY: &str = "steady";
 
 /// A sample to record.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +34,7 @@ pub struct RecordedSample<'a> {
     pub encoding: &'a str,
     /// The capture time, in nanoseconds since 1970.
     pub captured_ns: u64,
-    /// The arrival time, in nanoseconds since 1970.
+    /// The arrival time, in nanoseconds since 1970, by a clock that no clock step of the host changes.
     pub came_ns: u64,
     /// The payload.
     pub payload: &'a [u8],
@@ -50,6 +55,8 @@ pub struct About {
     pub asked: String,
     /// The granted contract, as text.
     pub granted: String,
+    /// The publisher's declaration.
+    pub declared: Declared,
 }
 
 /// Why a sample or event could not be recorded.
@@ -75,9 +82,9 @@ struct Key {
 
 /// The records of the declared schemas or channels.
 #[derive(Debug, Default)]
-struct Declared(Vec<Content>);
+struct Numbered(Vec<Content>);
 
-impl Declared {
+impl Numbered {
     /// Returns the next number. Numbers start at 1.
     fn next(&self) -> u16 {
         u16::try_from(self.0.len() + 1).unwrap_or(u16::MAX)
@@ -100,9 +107,9 @@ pub struct Recording {
     /// The number of bytes already taken by the caller.
     taken: u64,
     chunk: chunk::Open,
-    schemas: Declared,
+    schemas: Numbered,
     known: BTreeMap<(String, Vec<u8>), u16>,
-    channels: Declared,
+    channels: Numbered,
     lanes: BTreeMap<String, Vec<(Key, u16)>>,
     /// The channels of attachments, by the channel of their samples.
     attached: BTreeMap<u16, u16>,
@@ -123,9 +130,9 @@ impl Recording {
             ready,
             taken: 0,
             chunk: chunk::Open::default(),
-            schemas: Declared::default(),
+            schemas: Numbered::default(),
             known: BTreeMap::new(),
-            channels: Declared::default(),
+            channels: Numbered::default(),
             lanes: BTreeMap::new(),
             attached: BTreeMap::new(),
             totals: Totals::default(),
@@ -134,7 +141,8 @@ impl Recording {
             message: Vec::new(),
         };
         let schema = recording.schema(EVENTS_SCHEMA, JSON_SCHEMA, &event::schema());
-        let beside = BTreeMap::from([("paceline".to_owned(), "events".to_owned())]);
+        let said = [("paceline", "events"), (ARRIVAL, STEADY)];
+        let beside = said.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         recording.events = recording.channel(schema, EVENTS_TOPIC, "json", &beside);
         recording
     }
@@ -186,6 +194,7 @@ impl Recording {
         let schema = self.schema(&name, kind, &data);
         let mut beside = BTreeMap::from([
             ("paceline", "samples".to_owned()),
+            (ARRIVAL, STEADY.to_owned()),
             ("publisher", sample.publisher.to_owned()),
             ("node", about.node.clone()),
             ("kind", about.kind.clone()),
@@ -196,6 +205,7 @@ impl Recording {
         if let Some(period) = about.period_us {
             beside.insert("period_us", period.to_string());
         }
+        beside.extend(about.declared.to_metadata());
         let beside = beside.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let encoding = body.message_encoding(sample.encoding);
         let id = self.channel(schema, sample.tag, encoding, &beside);
@@ -219,6 +229,7 @@ impl Recording {
         let schema = self.schema(ATTACHMENT, "", &[]);
         let said = [
             ("paceline", ATTACHMENTS.to_owned()),
+            (ARRIVAL, STEADY.to_owned()),
             ("of", of.to_string()),
             ("publisher", sample.publisher.to_owned()),
         ];

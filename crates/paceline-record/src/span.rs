@@ -69,6 +69,12 @@ impl ReplaySpan {
         self.begin <= time && time <= self.end
     }
 
+    /// Returns true if a message of this time is before the range.
+    #[must_use]
+    pub const fn is_before(&self, time: u64) -> bool {
+        time < self.begin
+    }
+
     /// Returns the due time of a message in pass `pass`, in nanoseconds after the start of the
     /// replay. It is 0 without a speed.
     #[must_use]

@@ -1,10 +1,11 @@
 //! Summarizes a file in one pass.
 
 use crate::body::Body;
-use crate::order::Order;
-use crate::reader::{Channel, McapReader, Message, ReadError};
-use crate::recording::ATTACHMENTS;
-use std::collections::BTreeMap;
+use crate::reader::{Channel, Declarations, McapReader, Message, ReadError};
+use crate::recording::{ARRIVAL, ATTACHMENTS, STEADY};
+use crate::timeline::{Jumps, Order, Stamp, Timeline};
+use paceline_media::Damage;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -26,10 +27,8 @@ pub struct Lane {
     pub bytes: u64,
     /// The length of the largest payload in bytes.
     pub bytes_max: u64,
-    /// The earliest and the latest time, by the chosen order.
+    /// The earliest and the latest release time.
     pub times: (u64, u64),
-    /// The earliest and the latest arrival time.
-    pub came: (u64, u64),
     /// The smallest delay from publication to arrival. `None` if every message arrived before its
     /// publication time.
     pub least_lag: Option<u64>,
@@ -71,6 +70,12 @@ impl Channel {
         !self.is_events() && self.attached_to().is_none()
     }
 
+    /// Returns true if no clock step changes the arrival times of its messages.
+    #[must_use]
+    pub fn has_steady_arrivals(&self) -> bool {
+        self.metadata.get(ARRIVAL).is_some_and(|clock| clock == STEADY)
+    }
+
     /// Returns the number of the sample channel to which a channel of attachments belongs. An
     /// attachment precedes its sample and has the same times and sequence number.
     #[must_use]
@@ -80,16 +85,54 @@ impl Channel {
     }
 }
 
+/// The release times of a file by one clock.
+#[derive(Debug)]
+struct Course {
+    timeline: Timeline,
+    /// The numbers of the channels of the messages that have no release time yet.
+    undecided: VecDeque<u16>,
+    /// The earliest and the latest release time of each channel.
+    times: BTreeMap<u16, (u64, u64)>,
+}
+
+impl Course {
+    fn new(timeline: Timeline) -> Self {
+        Self { timeline, undecided: VecDeque::new(), times: BTreeMap::new() }
+    }
+
+    fn take(&mut self, message: &Message) {
+        self.undecided.push_back(message.id);
+        self.timeline.push(Stamp::of(message));
+        self.release(false);
+    }
+
+    fn release(&mut self, ended: bool) {
+        while let Some(at) = self.timeline.release(ended)
+            && let Some(id) = self.undecided.pop_front()
+        {
+            let (first, last) = self.times.entry(id).or_insert((at, at));
+            (*first, *last) = ((*first).min(at), (*last).max(at));
+        }
+    }
+}
+
 /// The summary of a file.
 #[derive(Debug)]
 pub struct Survey {
     order: Order,
+    doubts: bool,
+    /// The jumps of the file's times that a replay cuts.
+    pub jumps: Jumps,
     /// The channels with messages, by number.
     pub lanes: BTreeMap<u16, Lane>,
     /// The number of messages of undeclared channels.
     pub strays: u64,
     /// The offset up to which the file is complete.
     pub whole: u64,
+    /// The damaged places that were skipped.
+    pub damage: Damage,
+    /// The channels that the file declares, also behind their first messages.
+    pub declared: Declarations,
     /// The reason why the file could not be read to its end.
     pub end: Option<ReadError>,
 }
@@ -102,14 +145,37 @@ impl Survey {
     pub fn of<R: Read>(
         from: R,
         order: Order,
-        mut look: impl FnMut(&Message),
+        look: impl FnMut(&Message),
     ) -> Result<Self, ReadError> {
-        let mut reader = McapReader::new(from)?;
-        let mut survey = Self { order, lanes: BTreeMap::new(), strays: 0, whole: 0, end: None };
+        Ok(Self::read(McapReader::new(from)?, order, look))
+    }
+
+    /// Reads a file from its first message to its end and passes each message to `look`.
+    pub fn read<R: Read>(
+        mut reader: McapReader<R>,
+        order: Order,
+        mut look: impl FnMut(&Message),
+    ) -> Self {
+        let doubts = order == Order::Auto;
+        let mut survey = Self {
+            order,
+            doubts,
+            jumps: Jumps::default(),
+            lanes: BTreeMap::new(),
+            strays: 0,
+            whole: 0,
+            damage: Damage::default(),
+            declared: Declarations::default(),
+            end: None,
+        };
+        let orders = if doubts { &[Order::Published, Order::Came][..] } else { &[order] };
+        let course = |order: &Order| Course::new(Timeline::doubting(*order, doubts));
+        let mut courses: Vec<Course> = orders.iter().map(course).collect();
         loop {
             match reader.next_message() {
                 Ok(Some(message)) => {
                     survey.take(&message);
+                    courses.iter_mut().for_each(|course| course.take(&message));
                     look(&message);
                 }
                 Ok(None) => break,
@@ -120,11 +186,47 @@ impl Survey {
             }
         }
         (survey.strays, survey.whole) = (reader.strays(), reader.whole());
-        Ok(survey)
+        survey.damage = reader.damage().clone();
+        survey.declared = reader.declarations().clone();
+        survey.choose(courses);
+        survey
+    }
+
+    /// Chooses the clock, and takes the release times by it.
+    fn choose(&mut self, mut courses: Vec<Course>) {
+        courses.iter_mut().for_each(|course| course.release(true));
+        let misfits = |course: &Course| course.timeline.misfits();
+        let better = match &courses[..] {
+            [published, came] => {
+                published.timeline.is_misled() && misfits(came) < misfits(published)
+            }
+            _ => false,
+        };
+        let arrival = better || self.clocks_apart().is_some();
+        if self.order == Order::Auto {
+            self.order = if arrival { Order::Came } else { Order::Published };
+        }
+        let place = usize::from(arrival).min(courses.len().saturating_sub(1));
+        let Some(chosen) = courses.into_iter().nth(place) else { return };
+        self.jumps = chosen.timeline.jumps().clone();
+        for (id, lane) in &mut self.lanes {
+            lane.times = chosen.times.get(id).copied().unwrap_or_default();
+        }
+    }
+
+    /// Returns the clock that the release times follow.
+    #[must_use]
+    pub const fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Returns the timeline of this file, before its first message.
+    #[must_use]
+    pub fn timeline(&self) -> Timeline {
+        Timeline::doubting(self.order, self.doubts)
     }
 
     fn take(&mut self, message: &Message) {
-        let time = self.order.time(message);
         let lane = self.lanes.entry(message.id).or_insert_with(|| {
             let Channel { message_encoding, schema, metadata, .. } = &*message.channel;
             let recorded = metadata.get("paceline").and_then(|_| metadata.get("encoding"));
@@ -137,15 +239,12 @@ impl Survey {
                 messages: 0,
                 bytes: 0,
                 bytes_max: 0,
-                times: (time, time),
-                came: (message.log_time, message.log_time),
+                times: (0, 0),
                 least_lag: None,
                 broken: 0,
             }
         });
         lane.messages += 1;
-        lane.times = (lane.times.0.min(time), lane.times.1.max(time));
-        lane.came = (lane.came.0.min(message.log_time), lane.came.1.max(message.log_time));
         let lag = message.log_time.checked_sub(message.publish_time);
         lane.least_lag = match (lane.least_lag, lag) {
             (Some(least), Some(lag)) => Some(least.min(lag)),
@@ -160,7 +259,7 @@ impl Survey {
         }
     }
 
-    /// Returns the earliest and the latest time over the channels that satisfy `wanted`.
+    /// Returns the earliest and the latest release time over the channels that satisfy `wanted`.
     #[must_use]
     pub fn times(&self, wanted: impl Fn(&Lane) -> bool) -> Option<(u64, u64)> {
         let times = self.lanes.values().filter(|lane| wanted(lane)).map(|lane| lane.times);

@@ -34,8 +34,8 @@ use paceline_proto::pull::Limits;
 pub use paceline_proto::{
     DropReason, Drops, Excess, NodeId, PublisherId, StreamAges, StreamCounters, SubscriptionId,
 };
-use paceline_proto::{Encoding, Form, Kind, Pattern, Proxy, Retransmit, Tag};
-use paceline_sched::{Capacity, LossTolerance};
+use paceline_proto::{Encoding, Form, Kind, Pattern, Proxy, Retransmit, Size, Tag};
+use paceline_sched::{Capacity, Late, LossTolerance};
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
@@ -361,6 +361,20 @@ pub struct SourceView {
     /// The longest time between two key pictures so far, if it publishes video. A subscriber that
     /// cannot join in between waits at most this long for its first picture.
     pub key_interval: Option<Duration>,
+    /// The treatment of samples that miss their deadline. [`Late::Send`] also if the publisher waits for room.
+    pub late: Late,
+    /// The declared loss tolerance of subscribers without one.
+    pub loss: Option<LossTolerance>,
+    /// The declared delay bound of subscribers without one.
+    pub within: Option<Duration>,
+    /// The picture size in pixels, if it is known.
+    pub size: Option<Size>,
+    /// The largest sample in bytes, declared or published so far.
+    pub bytes_max: Option<u64>,
+    /// The declared mean rate in bits per second, and the most bytes at once.
+    pub traffic: Option<(u64, u64)>,
+    /// True if subscribers that join later receive the newest sample.
+    pub latch: bool,
     /// The hops from the publisher's node to this one, in path order. Empty if the publisher is on
     /// this node, or if no path is known.
     pub hops: Vec<HopView>,

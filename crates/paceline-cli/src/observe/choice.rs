@@ -104,6 +104,13 @@ mod tests {
             encoding: paceline::Encoding::Jpeg,
             key_interval: None,
             period: None,
+            late: paceline::Late::Drop,
+            loss: None,
+            within: None,
+            size: None,
+            bytes_max: None,
+            traffic: None,
+            latch: false,
             hops,
             taken: taken.collect(),
         }

@@ -49,6 +49,7 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
             traffic: None,
             live: false,
             wait: Duration::ZERO,
+            damage: None,
             what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
         },
         feed: Box::new(Card { card, quality: Quality::new(quality) }),

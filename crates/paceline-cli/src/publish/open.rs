@@ -102,6 +102,7 @@ fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
             traffic: None,
             live,
             wait: Duration::from_secs(u64::from(!args.repeat)),
+            damage: None,
             what: format!("{from} {how} {rate}, {encoding}"),
         },
         feed: Box::new(Pieces::start(file, cut, args.repeat)),

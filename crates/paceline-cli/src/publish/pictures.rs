@@ -15,7 +15,7 @@ pub(super) fn open_mjpeg(args: &PubArgs, file: &Path) -> anyhow::Result<Opened> 
     let bytes = read(file)?;
     let share = |picture: &[u8]| bytes.slice_ref(picture);
     let pictures = gather(file, "pictures", mjpeg::split(&bytes), share)?;
-    let first = pictures.first().map(|picture| Format::Jpeg.picture_size(picture));
+    let first = pictures.samples.first().map(|picture| Format::Jpeg.picture_size(picture));
     let size = first.transpose().with_context(|| file.display().to_string())?;
     let hz = Some(args.hertz().unwrap_or(HZ));
     opened(args, file, pictures, about(Format::Jpeg, size, hz))

@@ -21,6 +21,8 @@ pub(crate) struct Origin {
     pub(crate) live: bool,
     /// Limit of the wait for a subscriber before the first sample.
     pub(crate) wait: Duration,
+    /// The damaged places of the input that are left out, in words. The command then ends with an error.
+    pub(crate) damage: Option<String>,
     /// Description for messages.
     pub(crate) what: String,
 }

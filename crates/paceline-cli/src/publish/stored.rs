@@ -3,7 +3,7 @@
 use super::args::PubArgs;
 use super::source::{Next, Opened, Origin, Source};
 use crate::{exit, show};
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use bytes::Bytes;
 use paceline::{Encoding, Size};
 use paceline_media::MediaError;
@@ -77,46 +77,73 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Bytes> {
     Ok(bytes.into())
 }
 
-/// Returns the samples up to the first corrupt one and prints a note about that one.
+/// The samples of a file, and its damage.
+pub(super) struct Gathered {
+    pub(super) samples: Vec<Bytes>,
+    /// The damaged places between samples, in words.
+    damage: Option<String>,
+}
+
+impl From<Vec<Bytes>> for Gathered {
+    fn from(samples: Vec<Bytes>) -> Self {
+        Self { samples, damage: None }
+    }
+}
+
+/// Returns the samples of a file without its damaged places, and prints a note about those. A file that ends with an
+/// incomplete sample is not damaged.
 ///
 /// # Errors
-/// Errors if there is no sample before it.
+/// Errors if there is no sample.
 pub(super) fn gather<P>(
     file: &Path,
     name: &str,
     samples: impl Iterator<Item = Result<P, MediaError>>,
     share: impl Fn(P) -> Bytes,
-) -> anyhow::Result<Vec<Bytes>> {
+) -> anyhow::Result<Gathered> {
     let mut shared = Vec::new();
+    let (mut errors, mut behind) = (Vec::new(), 0_usize);
     for sample in samples {
         match sample {
-            Ok(sample) => shared.push(share(sample)),
-            Err(error) if shared.is_empty() => {
-                return Err(error).with_context(|| file.display().to_string());
+            Ok(sample) => {
+                shared.push(share(sample));
+                behind = errors.len();
             }
-            Err(error) => {
-                show::note(&format!(
-                    "{}: {error}; publishing the {} {name} before it",
-                    file.display(),
-                    shared.len()
-                ));
-                break;
-            }
+            // Each is one place; the first one is named.
+            Err(error) => errors.push(error),
         }
     }
+    let first = errors.into_iter().next();
+    let file = file.display();
     if shared.is_empty() {
-        bail!("{} has no {name}; give a file with at least one", file.display());
+        return Err(match first {
+            Some(error) => anyhow!(error).context(file.to_string()),
+            None => anyhow!("{file} has no {name}; give a file with at least one"),
+        });
     }
-    Ok(shared)
+    let count = shared.len();
+    let damage = first.as_ref().filter(|_| behind > 0).map(|error| match behind {
+        1 => format!("a damaged place is skipped: {error}"),
+        places => format!("{places} damaged places are skipped; the first: {error}"),
+    });
+    match (&damage, first) {
+        (Some(damage), _) => show::note(&format!("{file}: {damage}; publishing {count} {name}")),
+        (None, Some(error)) => {
+            show::note(&format!("{file}: {error}; publishing the {count} {name} before it"));
+        }
+        (None, None) => {}
+    }
+    Ok(Gathered { samples: shared, damage })
 }
 
 /// Creates a source from the samples of a file.
 pub(super) fn opened(
     args: &PubArgs,
     file: &Path,
-    samples: Vec<Bytes>,
+    gathered: impl Into<Gathered>,
     about: About,
 ) -> anyhow::Result<Opened> {
+    let Gathered { samples, damage } = gathered.into();
     let About { name, encoding, size, hz, keeps_time } = about;
     if args.encoding.as_ref().is_some_and(|given| *given != encoding) {
         return Err(exit::usage(format!(
@@ -136,6 +163,7 @@ pub(super) fn opened(
             traffic: hz.and_then(|hz| traffic(&samples, hz)),
             live: false,
             wait: Duration::from_secs(u64::from(!args.repeat)),
+            damage: damage.map(|damage| format!("{}: {damage}", file.display())),
             what,
         },
         feed: Box::new(Stored { samples, repeat: args.repeat, keeps_time }),
@@ -199,14 +227,18 @@ mod tests {
     }
 
     #[test]
-    fn samples_before_a_corrupt_one_are_kept() {
+    fn samples_around_a_corrupt_one_are_kept() {
         let bad = || Err(MediaError::SizeText { text: "x".to_owned() });
         let file = Path::new("x.mjpeg");
         let kept = gather(file, "pictures", [Ok(1), bad(), Ok(2)].into_iter(), |_| Bytes::new());
-        assert_eq!(kept.unwrap().len(), 1);
+        let kept = kept.unwrap();
+        assert_eq!(kept.samples.len(), 2);
+        assert!(kept.damage.unwrap().starts_with("a damaged place is skipped: size"));
+        let cut = gather(file, "pictures", [Ok(1), bad()].into_iter(), |_| Bytes::new()).unwrap();
+        assert_eq!((cut.samples.len(), cut.damage), (1, None), "a cut is no damage");
         let error = gather::<u8>(file, "pictures", [bad()].into_iter(), |_| Bytes::new());
-        assert!(format!("{:#}", error.unwrap_err()).starts_with("x.mjpeg: size"));
+        assert!(format!("{:#}", error.err().unwrap()).starts_with("x.mjpeg: size"));
         let none = gather::<u8>(file, "pictures", std::iter::empty(), |_| Bytes::new());
-        assert!(none.unwrap_err().to_string().contains("has no pictures"));
+        assert!(none.err().unwrap().to_string().contains("has no pictures"));
     }
 }

@@ -1,13 +1,15 @@
 //! Telemetry files: each topic on its own tag, each message at its recorded time.
 
 use super::args::PubArgs;
+use super::flight_times::FlightTimes;
 use super::stored;
 use crate::args::{Speed, Telemetry};
 use crate::exit::{self, INTERRUPTED};
 use crate::playback::{Playback, Topic, declare_with, declared, report_links};
+use crate::replay::jumps;
 use crate::show;
 use crate::stop::Stop;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use paceline::{Encoding, Node, PublishError, Publisher};
 use paceline_media::ulog::{self, ULog, ULogMessage};
 use std::path::Path;
@@ -30,17 +32,25 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
     if let Some(warning) = log.warning() {
         show::note(&format!("{}: {warning}", here()));
     }
+    if !log.damage().is_empty() {
+        show::note(&format!("{}: {}", here(), log.damage()));
+    }
     if log.topics().is_empty() {
         bail!("{} has no messages; give a file with at least one", here());
     }
+    let times = FlightTimes::of(&log);
+    let names = log.topics().iter().map(|topic| topic.suffix());
+    if let Some(what) = jumps(times.jumps(), times.first(), &(0..).zip(names).collect()) {
+        show::note(&format!("{}: {what}", here()));
+    }
     let node = args.node.open("pub", args.tag.as_str())?;
-    let topics = log.topics().iter().map(|topic| {
-        let publisher = declare(&node, args, topic).map_err(declared);
+    let topics = log.topics().iter().enumerate().map(|(place, topic)| {
+        let publisher = declare(&node, args, topic, times.hz(place)).map_err(declared);
         publisher.map(Topic::new).with_context(|| format!("topic {}", topic.name))
     });
     let topics = topics.collect::<anyhow::Result<Vec<_>>>()?;
     let playback = Playback::new(args.tag.as_str(), args.json, topics, &stop);
-    let flight = Flight { args, log: &log, playback };
+    let flight = Flight { args, log: &log, times: &times, playback };
     if !args.json {
         show::note(&format!("publishing {}/**: {}", args.tag, flight.describe(file)));
     }
@@ -50,7 +60,12 @@ pub(super) fn run(args: &PubArgs, file: &Path) -> anyhow::Result<ExitCode> {
         report_links(&node, args.json)?;
     }
     node.close();
-    Ok(if done? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
+    let whole = done?;
+    // The rest was published. The error repeats the note, for the exit code.
+    if !log.damage().is_empty() {
+        return Err(anyhow!(log.damage().clone()).context(here()));
+    }
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }
 
 /// Rejects flags for properties that a telemetry file defines itself.
@@ -77,6 +92,7 @@ fn declare(
     node: &Node,
     args: &PubArgs,
     topic: &ulog::ULogTopic,
+    hz: f64,
 ) -> Result<Publisher, PublishError> {
     let mut builder = node.publisher(&format!("{}/{}", args.tag, topic.suffix()));
     builder = match args.form.unwrap_or(Telemetry::Raw) {
@@ -90,8 +106,8 @@ fn declare(
         Some(Speed::Times(times)) => times,
         Some(Speed::Max) | None => 1.0,
     };
-    if topic.hz > 0.0 {
-        builder = builder.hz((topic.hz * times).min(1_000_000.0));
+    if hz > 0.0 {
+        builder = builder.hz((hz * times).clamp(0.001, 1_000_000.0));
     }
     if let Some(kind) = args.kind {
         builder = builder.kind(kind);
@@ -106,6 +122,7 @@ fn declare(
 struct Flight<'a> {
     args: &'a PubArgs,
     log: &'a ULog,
+    times: &'a FlightTimes,
     playback: Playback,
 }
 
@@ -147,20 +164,13 @@ impl Flight<'_> {
     /// Publishes the file once; returns false if the user interrupts it.
     fn play(&mut self) -> anyhow::Result<bool> {
         let (began, log) = (Instant::now(), self.log);
-        // Some topics always have time 0: playback starts at the first other time.
-        let mut first = None::<u64>;
-        for message in log.messages() {
+        for (message, passed) in log.messages().zip(self.times.passed()) {
             if self.is_enough() {
                 return Ok(true);
             }
-            first = first.or((message.time_us > 0).then_some(message.time_us));
-            let passed_us = first.map_or(0, |first| message.time_us.saturating_sub(first));
             let due = match self.speed() {
                 Speed::Max => began,
-                Speed::Times(times) => {
-                    let passed = Duration::from_micros(passed_us);
-                    began + passed.div_f64(times)
-                }
+                Speed::Times(times) => began + passed.div_f64(times),
             };
             if !self.playback.wait_until(due)? {
                 return Ok(false);

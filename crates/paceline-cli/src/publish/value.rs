@@ -57,6 +57,7 @@ pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
             traffic: None,
             live: false,
             wait: Duration::from_secs(u64::from(hz.is_none() && !args.latch)),
+            damage: None,
             what: format!("{} {how}, {encoding}", show::count(text.len(), "byte")),
         },
         feed: Box::new(Value { payload: Bytes::from(text.to_owned()), repeats: hz.is_some() }),

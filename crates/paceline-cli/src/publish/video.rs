@@ -30,7 +30,7 @@ pub(super) fn open(args: &PubArgs, file: &Path, codec: Codec) -> anyhow::Result<
     });
     let share = |unit: AccessUnit<'_>| bytes.slice_ref(unit.bytes);
     let mut units = gather(file, "pictures that can be decoded", units, share)?;
-    if let Some(first) = units.first_mut()
+    if let Some(first) = units.samples.first_mut()
         && let Cow::Owned(complete) = sets.complete(&first.clone())
     {
         *first = complete.into();
@@ -41,7 +41,7 @@ pub(super) fn open(args: &PubArgs, file: &Path, codec: Codec) -> anyhow::Result<
             file.display()
         ));
     }
-    let first = units.first().map(|unit| codec.info(unit)).transpose();
+    let first = units.samples.first().map(|unit| codec.info(unit)).transpose();
     let info = first.with_context(|| file.display().to_string())?.flatten();
     let own = info.as_ref().and_then(|info| info.hz);
     let hz = args.hertz().or(own).unwrap_or_else(|| {

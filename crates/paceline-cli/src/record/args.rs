@@ -81,6 +81,8 @@ pub(super) struct Wish {
     pub(super) step: Option<u64>,
     /// Loss tolerance x/y.
     pub(super) loss: Option<(u32, u32)>,
+    /// True if samples are requested as they are published.
+    pub(super) unchanged: bool,
 }
 
 impl Wish {
@@ -107,7 +109,8 @@ impl Wish {
             loss: loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
             fresh_us: fresh.map(micros),
         };
-        Self { asked, step: None, loss: loss.map(|loss| (loss.x(), loss.y())) }
+        let loss = loss.map(|loss| (loss.x(), loss.y()));
+        Self { asked, step: None, loss, unchanged: !form.converts() }
     }
 
     /// Describes the request in words.
@@ -163,7 +166,11 @@ impl RecordArgs {
             loss: wish.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
             fresh_us: self.fresh.map(micros),
         };
-        Wish { asked, step, loss: wish.loss.map(|loss| (loss.x(), loss.y())) }
+        let unchanged = wish.size.is_none()
+            && wish.audio.is_none()
+            && wish.bitrate.is_none()
+            && wish.quality.is_none();
+        Wish { asked, step, loss: wish.loss.map(|loss| (loss.x(), loss.y())), unchanged }
     }
 
     /// Lists the patterns for messages.

@@ -4,13 +4,13 @@ use super::args::{RecordArgs, Wish};
 use super::file::OutFile;
 use super::stream::Stream;
 use anyhow::Context as _;
-use paceline::status::PublisherId;
-use paceline::{Node, Pattern, Sample};
-use paceline_record::{About, RecordedEvent, RecordedSample, Recording};
+use paceline::status::{PublisherId, SourceView};
+use paceline::{Late, Node, Pattern, Sample};
+use paceline_record::{About, Declared, RecordedEvent, RecordedSample, Recording};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Interval of writes to the disk.
@@ -62,10 +62,14 @@ pub(super) struct Shared {
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
-/// Returns the current time in nanoseconds since 1970.
+/// Returns the current time in nanoseconds since 1970: that of the host's clock at the first call, and the time since
+/// then. Setting the clock during a recording does not change it.
 pub(super) fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    static BEGAN: OnceLock<(Instant, Duration)> = OnceLock::new();
+    let (began, since) = BEGAN.get_or_init(|| {
+        (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+    });
+    u64::try_from((*since + began.elapsed()).as_nanos()).unwrap_or(u64::MAX)
 }
 
 pub(super) struct Writer<'a> {
@@ -258,5 +262,26 @@ fn about(
         period_us: source.and_then(|source| source.period).map(crate::show::micros),
         asked: wish.words(),
         granted: promised.unwrap_or_else(|| "best effort".to_owned()),
+        declared: source.map(|source| declared(source, wish)).unwrap_or_default(),
+    }
+}
+
+/// Returns the publisher's declaration for the samples that the request selects.
+fn declared(source: &SourceView, wish: &Wish) -> Declared {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let every = wish.step.map(u32::try_from).and_then(Result::ok);
+    let whole = wish.unchanged;
+    Declared {
+        period_ns: source
+            .period
+            .zip(every)
+            .map(|(period, every)| nanos(period.saturating_mul(every))),
+        sends_late: source.late == Late::Send,
+        loss: source.loss.map(|loss| (loss.x(), loss.y())),
+        within_ns: source.within.map(nanos),
+        size: source.size.filter(|_| whole).map(|size| (size.width, size.height)),
+        bytes_max: source.bytes_max.filter(|_| whole),
+        traffic: source.traffic.filter(|_| whole && every == Some(1)),
+        latch: source.latch,
     }
 }

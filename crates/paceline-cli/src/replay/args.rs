@@ -12,8 +12,8 @@ const AFTER: &str = "\
 Each channel is published under its topic, with the recorded media type. Subscribers can request rates and sizes as \
 from the original publisher. Pictures, video and sound in Foxglove's schemas (protobuf) are unpacked, from any \
 recorder; all other messages are published unchanged. With --speed max, pictures and video are dropped if they \
-arrive faster than a link can send, as for any publisher. A truncated file is replayed up to its first damage. The \
-file is read twice.";
+arrive faster than a link can send, as for any publisher. Jumps of the file's times are cut and reported. Damaged places are \
+skipped and reported, and the exit code is then 1. The file is read twice.";
 
 /// Arguments of `paceline replay`.
 #[derive(Debug, clap::Args)]
@@ -40,8 +40,9 @@ pub(crate) struct ReplayArgs {
     /// Replays only topics that match this pattern, by their names in the file
     #[arg(long = "tag", value_name = "PATTERN", value_parser = Pattern::new)]
     pub(super) tags: Vec<Pattern>,
-    /// Clock for the sample times: published (the publishers' clocks) or arrival (the recorder's clock)
-    #[arg(long, value_name = "TIMES", value_parser = order, default_value = "published")]
+    /// Clock for the sample times: published (the publishers' clocks), arrival (the recorder's clock), or auto,
+    /// whichever fits the file
+    #[arg(long, value_name = "TIMES", value_parser = order, default_value = "auto")]
     pub(super) by: Order,
     /// Ends after this many samples
     #[arg(long, value_name = "N", value_parser = args::count)]
@@ -86,9 +87,10 @@ fn remap(text: &str) -> Result<Remap, String> {
 
 fn order(text: &str) -> Result<Order, String> {
     match text {
+        "auto" => Ok(Order::Auto),
         "published" => Ok(Order::Published),
         "arrival" => Ok(Order::Came),
-        _ => Err("must be published or arrival; arrival uses one clock".to_owned()),
+        _ => Err("must be auto, published or arrival; arrival uses one clock".to_owned()),
     }
 }
 

@@ -3,12 +3,14 @@
 use super::args::ReplayArgs;
 use crate::args as values;
 use crate::exit;
-use crate::playback::{Topic, declare_with, declared};
-use anyhow::Context as _;
-use paceline::{Encoding, Node, PublishError, Publisher, Tag};
-use paceline_record::{Body, Lane, Survey};
+use crate::playback::{Topic, declare_with};
+use paceline::{Encoding, Node, PublishError, Publisher, Size, Tag};
+use paceline_record::{Body, Declared, Lane, Survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+
+/// The highest rate of a publisher in Hz.
+const HERTZ_MAX: f64 = 1_000_000.0;
 
 /// A replayed channel.
 pub(super) struct Played {
@@ -16,6 +18,8 @@ pub(super) struct Played {
     pub(super) topic: usize,
     /// Payload format in the file.
     pub(super) body: Body,
+    /// True if subscribers that join later receive its newest sample.
+    pub(super) latched: bool,
 }
 
 /// The channels, keyed by their ids in the file.
@@ -87,10 +91,29 @@ pub(super) fn open(
                 lane.broken, lane.messages, lane.channel.schema
             ));
         }
-        let publisher = declare(args, node, &tag, lane).map_err(declared);
-        let publisher = publisher.with_context(|| format!("topic '{topic}'"))?;
+        let declared = Declared::of(&lane.channel.metadata);
+        let publisher = declare(args, node, &tag, (lane, &declared)).or_else(|error| {
+            if matches!(error, PublishError::Closed) || declared == Declared::default() {
+                return Err(error);
+            }
+            let what = "its recorded declaration cannot be restored";
+            lanes.left_out.push(format!("topic '{topic}': {what}: {error}"));
+            declare(args, node, &tag, (lane, &Declared::default()))
+        });
+        let publisher = match publisher {
+            Ok(publisher) => publisher,
+            Err(error @ PublishError::Closed) => return Err(error.into()),
+            Err(error) => {
+                let messages = lane.messages;
+                lanes.left_out.push(format!(
+                    "topic '{topic}' cannot be published: {error}; its {messages} messages are left out"
+                ));
+                continue;
+            }
+        };
         lanes.messages += lane.messages - lane.broken;
-        lanes.played.insert(*id, Played { topic: publishers.len(), body: lane.body });
+        let latched = declared.latch;
+        lanes.played.insert(*id, Played { topic: publishers.len(), body: lane.body, latched });
         publishers.push(Topic::new(publisher));
     }
     Ok((lanes, publishers))
@@ -100,28 +123,61 @@ fn declare(
     args: &ReplayArgs,
     node: &Node,
     tag: &str,
-    lane: &Lane,
+    (lane, declared): (&Lane, &Declared),
 ) -> Result<Publisher, PublishError> {
-    let mut builder = node
-        .publisher(tag)
-        .encoding(Encoding::new(&lane.encoding))
-        .bytes_max(lane.bytes_max.max(1));
-    if let Some(period) = period(lane) {
-        // With `--speed max` the declared rate is the recorded one.
-        let hz = args.times().unwrap_or(1.0) / period.as_secs_f64();
-        builder = builder.hz(hz.clamp(0.001, 1_000_000.0));
+    // With `--speed max` the declared rate is the recorded one.
+    let times = args.times().unwrap_or(1.0);
+    let bytes_max = lane.bytes_max.max(declared.bytes_max.unwrap_or(1));
+    let encoding = Encoding::new(&lane.encoding);
+    let mut builder = node.publisher(tag).encoding(encoding).bytes_max(bytes_max);
+    if let Some(period) = period(lane, declared) {
+        builder = match args.times() {
+            Some(times) if times != 1.0 => {
+                builder.hz((times / period.as_secs_f64()).clamp(0.001, HERTZ_MAX))
+            }
+            Some(_) | None => builder.period(period),
+        };
     }
     // Each video sample states its own kind; without metadata the media type determines the kind.
     let kind = lane.channel.metadata.get("kind").and_then(|kind| values::kind(kind).ok());
     if let Some(kind) = kind {
         builder = builder.kind(kind);
     }
-    declare_with(builder, args.late, args.loss, args.history)
+    if let Some((width, height)) = declared.size {
+        builder = builder.picture_size(Size { width, height });
+    }
+    if let Some((bits, burst)) = declared.traffic {
+        builder = builder.traffic(scaled(bits, times), burst);
+    }
+    if let Some(ns) = declared.within_ns {
+        builder = builder.within(Duration::from_nanos(ns));
+    }
+    if declared.latch {
+        builder = builder.latch();
+    }
+    let (late, loss) = (args.late || declared.sends_late, args.loss);
+    if let (None, Some((x, y))) = (loss, declared.loss) {
+        builder = builder.loss(x, y);
+    }
+    declare_with(builder, late, loss, args.history)
 }
 
-/// Returns the period to declare: the original publisher's, or the recorded one if rate scaling made it
-/// longer. Declares no period for a Paceline recording without one.
-fn period(lane: &Lane) -> Option<Duration> {
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a positive rate; beyond the range of integers it saturates"
+)]
+fn scaled(bits: u64, times: f64) -> u64 {
+    if times == 1.0 { bits } else { (bits as f64 * times) as u64 }
+}
+
+/// Returns the period to declare: that of the recorded samples if the file states it, else the original publisher's, or
+/// the mean one if rate scaling made it longer. Declares no period for a Paceline recording without one.
+fn period(lane: &Lane, declared: &Declared) -> Option<Duration> {
+    if let Some(ns) = declared.period_ns {
+        return Some(Duration::from_nanos(ns)).filter(|period| !period.is_zero());
+    }
     let metadata = &lane.channel.metadata;
     let mean = lane.period().map(Duration::from_nanos);
     let stated = metadata.get("period_us").and_then(|period| period.parse().ok());

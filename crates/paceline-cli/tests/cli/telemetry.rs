@@ -147,3 +147,35 @@ fn flags_without_effect_on_a_flight_are_refused() {
     run(&["--as", "csv"]).said(2, "must be raw or json");
     host.run(&["pub", "uav", "--file", arg(&noise)]).said(1, "noise.ulg");
 }
+
+#[test]
+fn a_damaged_flight_is_published_around_its_damage() {
+    let host = Host::new();
+    let file = host.path("flight.ulg");
+    let mut bytes = flight(300);
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 100].fill(0);
+    // A message with a wrong time causes no pause.
+    let late = bytes.len() - 10 * 29;
+    let at = bytes[late..].windows(3).position(|head| head == [26, 0, b'D']).unwrap() + late;
+    bytes[at + 5..at + 13].copy_from_slice(&3_600_000_000u64.to_le_bytes());
+    std::fs::write(&file, bytes).unwrap();
+    let player = host.run(&[
+        "pub",
+        "uav",
+        "--file",
+        arg(&file),
+        "--speed",
+        "10",
+        "--late",
+        "--wait",
+        "0s",
+        "--json",
+    ]);
+    player.said(1, "flight.ulg: a damaged place of ");
+    player.said(1, "a jump of its times is cut: +35");
+    let reported = player.json();
+    let totals = reported.iter().find_map(|line| line["topics"].as_array()).unwrap();
+    let published: u64 = totals.iter().map(|total| total["published"].as_u64().unwrap()).sum();
+    assert!((293..=297).contains(&published), "{published}");
+}

@@ -180,6 +180,11 @@ impl Layouts {
         texts + known + fields + self.layouts.len() * size_of::<Layout>()
     }
 
+    /// Returns true if a format of this name is defined.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.texts.contains_key(name)
+    }
+
     pub(super) fn get(&self, layout: usize) -> Option<&Layout> {
         self.layouts.get(layout)
     }
@@ -230,19 +235,7 @@ impl Layouts {
     fn field(&mut self, text: &str, depth: usize) -> Result<Field, String> {
         let wrong = || format!("{:?} is not a field", crate::error::excerpt(text));
         let (kind, name) = text.split_once(' ').ok_or_else(wrong)?;
-        let (kind, count) = match kind.split_once('[') {
-            None => (kind, None),
-            Some((kind, count)) => {
-                let count: usize = count
-                    .strip_suffix(']')
-                    .and_then(|count| count.parse().ok())
-                    .ok_or_else(wrong)?;
-                if !(1..=SIZE_MAX).contains(&count) {
-                    return Err(wrong());
-                }
-                (kind, Some(count))
-            }
-        };
+        let (kind, count) = array(kind).ok_or_else(wrong)?;
         if !is_name(name, b"_") {
             return Err(wrong());
         }
@@ -258,12 +251,37 @@ impl Layouts {
     }
 }
 
+/// Returns the size in bytes of a value of a basic type, or of an array of one, such as `char[5]`.
+pub(super) fn basic_size(kind: &str) -> Option<usize> {
+    let (kind, count) = array(kind)?;
+    Some(Basic::named(kind)?.size() * count.unwrap_or(1))
+}
+
+/// Splits `type` or `type[count]`. Returns `None` if the count is no number from 1 to [`SIZE_MAX`].
+fn array(kind: &str) -> Option<(&str, Option<usize>)> {
+    let Some((kind, count)) = kind.split_once('[') else { return Some((kind, None)) };
+    let count: usize = count.strip_suffix(']')?.parse().ok()?;
+    (1..=SIZE_MAX).contains(&count).then_some((kind, Some(count)))
+}
+
+/// Returns true for the text of a format, whatever its types: `name:type field;type[3] field;`.
+pub(super) fn is_format(text: &[u8]) -> bool {
+    let is_field = |field: &str| {
+        let (kind, name) = field.split_once(' ').unwrap_or_default();
+        is_name(name, b"_") && array(kind).is_some_and(|(kind, _)| is_format_name(kind))
+    };
+    let text = str::from_utf8(text).ok().and_then(|text| text.strip_suffix(';'));
+    text.and_then(|text| text.split_once(':'))
+        .is_some_and(|(name, fields)| is_format_name(name) && fields.split(';').all(is_field))
+}
+
 /// Returns true if a name can be that of a format.
 pub(super) fn is_format_name(name: &str) -> bool {
     is_name(name, b"_-/")
 }
 
-fn is_name(name: &str, besides: &[u8]) -> bool {
+/// Returns true for a name of ASCII letters, digits and the bytes `besides`.
+pub(super) fn is_name(name: &str, besides: &[u8]) -> bool {
     (1..=NAME_MAX).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || besides.contains(&byte))
 }

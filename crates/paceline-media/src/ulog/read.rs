@@ -1,9 +1,11 @@
 //! Reading of the records of a log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::layout::{Layouts, is_format_name};
+use super::sure::{SYNC, is_sure};
 use super::{Entry, ULogTopic};
+use crate::Damage;
 use crate::error::{MediaError, excerpt};
 
 /// The first bytes of a log; a version and the time of its beginning follow.
@@ -20,6 +22,7 @@ pub(super) struct Contents {
     pub(super) layouts: Layouts,
     pub(super) index: Vec<Entry>,
     pub(super) warning: Option<String>,
+    pub(super) damage: Damage,
 }
 
 /// Reads a whole log.
@@ -31,23 +34,16 @@ pub(super) fn read(bytes: &[u8]) -> Result<Contents, MediaError> {
     if bytes.len() < HEADER_LEN {
         return Err(refuse(bytes.len(), "the header is cut off", "pass a whole file"));
     }
-    let appended = appended_offsets(bytes)?;
+    let mut ends = appended_offsets(bytes)?;
+    ends.push(bytes.len());
     let mut reader = Reader { bytes, ..Reader::default() };
-    let mut begin = HEADER_LEN;
-    for end in appended.into_iter().chain([bytes.len()]) {
-        // Appended data begins at its offset, even if the preceding record is incomplete.
-        if let Err((at, reason)) = reader.section(begin, end) {
-            reader.warn(format!("ends at byte {at} of {}: {reason}", bytes.len()));
-            break;
-        }
-        begin = end;
-    }
+    reader.read(ends.into());
     Ok(reader.finish())
 }
 
 /// Returns the offsets of data that was appended after the log was closed: ascending, within the file.
 fn appended_offsets(bytes: &[u8]) -> Result<Vec<usize>, MediaError> {
-    let Ok(Some((b'B', body))) = record(bytes, HEADER_LEN, bytes.len()) else {
+    let Read::Whole(b'B', body) = record(bytes, HEADER_LEN, bytes.len()) else {
         return Ok(Vec::new());
     };
     let Some((_, rest)) = body.split_first_chunk::<8>() else { return Ok(Vec::new()) };
@@ -72,13 +68,23 @@ fn appended_offsets(bytes: &[u8]) -> Result<Vec<usize>, MediaError> {
     Ok(offsets.collect())
 }
 
-/// Returns the kind and body of the record at `at`; `None` if it does not end before `end`.
-fn record(bytes: &[u8], at: usize, end: usize) -> Result<Option<(u8, &[u8])>, String> {
+/// The bytes at an offset, read as a record.
+enum Read<'a> {
+    /// A record with its kind and body.
+    Whole(u8, &'a [u8]),
+    /// No record has length 0.
+    Empty,
+    /// The bytes end before the record does.
+    Cut,
+}
+
+/// Reads the record at `at`, which must end before `end`.
+fn record(bytes: &[u8], at: usize, end: usize) -> Read<'_> {
     let rest = bytes.get(at..end).unwrap_or_default();
-    let Some(([low, high, kind], rest)) = rest.split_first_chunk::<3>() else { return Ok(None) };
+    let Some(([low, high, kind], rest)) = rest.split_first_chunk::<3>() else { return Read::Cut };
     match u16::from_le_bytes([*low, *high]) {
-        0 => Err("a record has length 0".to_owned()),
-        len => Ok(rest.get(..usize::from(len)).map(|body| (*kind, body))),
+        0 => Read::Empty,
+        len => rest.get(..usize::from(len)).map_or(Read::Cut, |body| Read::Whole(*kind, body)),
     }
 }
 
@@ -97,24 +103,108 @@ struct Reader<'a> {
     numbers: BTreeMap<u16, Option<u16>>,
     index: Vec<Entry>,
     warnings: Vec<String>,
+    damage: Damage,
+}
+
+/// The result of reading at an offset.
+enum Step {
+    /// The offset of the next record.
+    Next(usize),
+    /// The offset of the first record behind a damaged place, and the problem.
+    Resume(usize, String),
+    /// The part of the file ends within a record.
+    Cut,
 }
 
 impl Reader<'_> {
-    /// Reads the records from `begin` to `end`. Returns the position and the reason if it stops earlier.
-    fn section(&mut self, begin: usize, end: usize) -> Result<(), (usize, String)> {
-        let (bytes, mut at) = (self.bytes, begin);
-        while at < end {
-            let stop = |reason| (at, reason);
-            let Some((kind, body)) = record(bytes, at, end).map_err(stop)? else {
-                if end == bytes.len() {
-                    return Err(stop("the record there is cut off".to_owned()));
+    /// Reads the parts of the log that end at `ends`: the log, and data that was appended after it was closed. Appended
+    /// data begins at its offset, even if the preceding record is incomplete.
+    fn read(&mut self, mut ends: VecDeque<usize>) {
+        let len = self.bytes.len();
+        let mut at = HEADER_LEN;
+        while let Some(&end) = ends.front() {
+            if at >= end {
+                ends.pop_front();
+                continue;
+            }
+            match self.step(at, end) {
+                Step::Next(next) => at = next,
+                Step::Resume(next, reason) => {
+                    self.damage.add(at as u64, (next - at) as u64, || reason);
+                    at = next;
                 }
-                return Ok(());
-            };
-            self.record(kind, body, at + 3).map_err(stop)?;
-            at += 3 + body.len();
+                Step::Cut if end == len => {
+                    self.warn(format!("ends at byte {at} of {len}: the record there is cut off"));
+                    return;
+                }
+                // Without a record there, the offset itself is damaged.
+                Step::Cut => {
+                    at = if self.is_record(end) { end } else { at };
+                    ends.pop_front();
+                }
+            }
         }
-        Ok(())
+    }
+
+    /// Reads the record at `at`, within a part of the file that ends at `end`.
+    fn step(&mut self, at: usize, end: usize) -> Step {
+        let bytes = self.bytes;
+        let (kind, body) = match record(bytes, at, end) {
+            Read::Whole(kind, body) => (kind, body),
+            Read::Empty => return self.resume(at, "a record has length 0".to_owned()),
+            Read::Cut => {
+                let found = self.find(at + 1, end);
+                let reason = || "a record is longer than the file".to_owned();
+                return found.map_or(Step::Cut, |next| Step::Resume(next, reason()));
+            }
+        };
+        let next = at + 3 + body.len();
+        // A record with a damaged length contains others.
+        if !self.is_sure(kind, body)
+            && let Some(inner) = self.find(at + 1, next)
+        {
+            return Step::Resume(inner, "a record contains others".to_owned());
+        }
+        match self.record(kind, body, at + 3) {
+            Ok(()) => Step::Next(next),
+            Err(reason) => self.resume(at, reason),
+        }
+    }
+
+    /// Continues at the first record behind `at` that proves to be one.
+    fn resume(&self, at: usize, reason: String) -> Step {
+        let len = self.bytes.len();
+        Step::Resume(self.find(at + 1, len).unwrap_or(len), reason)
+    }
+
+    /// Returns the offset of the first record that proves to be one and begins from `from` to `to`.
+    fn find(&self, from: usize, to: usize) -> Option<usize> {
+        (from..to).find(|at| self.is_record(*at))
+    }
+
+    /// Returns true if there is a record at `at` that proves to be one.
+    fn is_record(&self, at: usize) -> bool {
+        match record(self.bytes, at, self.bytes.len()) {
+            Read::Whole(kind, body) => self.is_sure(kind, body),
+            Read::Empty | Read::Cut => false,
+        }
+    }
+
+    /// Returns true if a record can hardly be anything else: data of the size of its topic, a subscription of a known
+    /// format, or one that [`is_sure`] recognises.
+    fn is_sure(&self, kind: u8, body: &[u8]) -> bool {
+        match (kind, body) {
+            (b'D', [low, high, payload @ ..]) => {
+                let topic = self.numbers.get(&u16::from_le_bytes([*low, *high])).copied().flatten();
+                let topic = topic.and_then(|topic| self.topics.get(usize::from(topic)));
+                let layout = topic.and_then(|topic| self.layouts.get(topic.layout));
+                layout.is_some_and(|layout| layout.fits(payload))
+            }
+            (b'A', [_, _, _, name @ ..]) => {
+                str::from_utf8(name).is_ok_and(|name| self.layouts.has(name))
+            }
+            (kind, body) => is_sure(kind, body),
+        }
     }
 
     fn record(&mut self, kind: u8, body: &[u8], at: usize) -> Result<(), String> {
@@ -125,9 +215,7 @@ impl Reader<'_> {
             b'D' => self.data(body, at),
             b'I' | b'P' => keyed(body),
             b'M' | b'Q' => keyed(body.get(1..).unwrap_or_default()),
-            b'S' if body != b"\x2f\x73\x13\x20\x25\x0c\xbb\x12" => {
-                Err("a synchronisation mark is wrong".to_owned())
-            }
+            b'S' if body != SYNC => Err("a synchronisation mark is wrong".to_owned()),
             b'L' => at_least(body, 9, "a text"),
             b'C' => at_least(body, 11, "a tagged text"),
             b'O' => at_least(body, 2, "a dropout mark"),
@@ -148,12 +236,10 @@ impl Reader<'_> {
             Some(known) => Some(*known),
             None => self.add_topic(key)?,
         };
-        match self.numbers.insert(number, topic) {
-            Some(other) if other != topic => {
-                Err(format!("number {number} is assigned to a second topic, {name:?}"))
-            }
-            _ => Ok(()),
+        if *self.numbers.entry(number).or_insert(topic) == topic {
+            return Ok(());
         }
+        Err(format!("number {number} is assigned to a second topic, {name:?}"))
     }
 
     /// Adds a new topic. Returns `None` and adds a warning if its messages cannot be read.
@@ -250,7 +336,8 @@ impl Reader<'_> {
             }
         }
         let warning = (!self.warnings.is_empty()).then(|| self.warnings.join("; "));
-        Contents { topics: self.topics, layouts: self.layouts, index: self.index, warning }
+        let Self { topics, layouts, index, damage, .. } = self;
+        Contents { topics, layouts, index, warning, damage }
     }
 
     /// Leaves out topics without messages, and renumbers the others.

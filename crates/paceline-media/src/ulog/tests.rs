@@ -1,3 +1,4 @@
+mod damaged;
 mod writer;
 
 use proptest::prelude::*;
@@ -137,11 +138,11 @@ fn every_truncation_gives_the_complete_part_and_a_warning() {
 }
 
 #[test]
-fn an_impossible_record_ends_the_log() {
+fn reading_continues_behind_an_impossible_record() {
     type Damage = fn(&mut Writer) -> &mut Writer;
     let damages: [(Damage, &str); 17] = [
         (|w| w.raw(&[0, 0, 0, 0]), "a record has length 0"),
-        (|w| w.raw(&[0xff, 0xff, b'D']), "the record there is cut off"),
+        (|w| w.raw(&[0xff, 0xff, b'D']), "a record is longer than the file"),
         (|w| w.record(b'D', &[0]), "a message is too short"),
         (|w| w.data(7, 1, &[]), "number 7 is not assigned to a topic"),
         (|w| w.data(0, 1, &[0; 11]), "message of \"fast\" has 19 bytes, must be 20 to 20"),
@@ -162,12 +163,16 @@ fn an_impossible_record_ends_the_log() {
         let mut writer = Writer { bytes: log() };
         let at = writer.bytes.len();
         damage(&mut writer);
+        let behind = writer.bytes.len();
         writer.data(0, 9, &[0; 12]);
         let log = ULog::parse(&writer.bytes).unwrap();
-        let warning = log.warning().unwrap();
-        assert!(warning.starts_with(&format!("ends at byte {at} of ")), "{part}: {warning}");
-        assert!(warning.contains(part), "{part}: {warning}");
-        assert_eq!(log.messages().len(), 121, "{part}");
+        let (places, bytes) = (log.damage().places, log.damage().bytes);
+        assert_eq!((places, bytes), (1, (behind - at) as u64), "{part}");
+        let (first, what) = log.damage().first.clone().unwrap();
+        assert_eq!(first, at as u64, "{part}");
+        assert!(what.contains(part), "{part}: {what}");
+        assert_eq!((log.messages().len(), log.warning()), (122, None), "{part}");
+        assert_eq!(log.messages().last().unwrap().time_us, 9, "{part}");
     }
 }
 
@@ -209,7 +214,8 @@ fn an_unreadable_topic_is_skipped() {
     writer.format("d9:uint64_t timestamp;").subscribe(1, "d0", 0).subscribe(2, "d9", 0);
     assert!(warning(&writer.bytes).contains("nested more than 8 deep"));
     writer.format("t:uint64_t timestamp;").format("t:uint64_t timestamp;float x;");
-    assert!(warning(&writer.bytes).contains("format \"t\" is defined twice"));
+    let twice = ULog::parse(&writer.bytes).unwrap();
+    assert!(twice.damage().to_string().contains("format \"t\" is defined twice"));
 }
 
 #[test]
@@ -225,10 +231,12 @@ fn appended_data_belongs_to_the_log() {
     let log = ULog::parse(&writer.bytes).unwrap();
     assert_eq!(log.messages().map(|m| m.time_us).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(log.warning(), None);
-    // An offset beyond the file is ignored.
-    writer.bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
-    let log = ULog::parse(&writer.bytes).unwrap();
-    assert_eq!((log.messages().len(), log.warning().is_some()), (1, true));
+    // An offset beyond the file, or within a record, is ignored.
+    for wrong in [u64::MAX, offset as u64 + 2] {
+        writer.bytes[at..at + 8].copy_from_slice(&wrong.to_le_bytes());
+        let log = ULog::parse(&writer.bytes).unwrap();
+        assert_eq!((log.messages().len(), log.damage().places), (2, 1), "{wrong}");
+    }
 }
 
 #[test]

@@ -10,8 +10,8 @@ use crate::size::Size;
 
 /// The pictures of a Y4M file in memory, borrowed from it.
 ///
-/// An iterator of I420 pictures. A clone continues from the same position. The iterator ends after the
-/// first error.
+/// An iterator of I420 pictures. A clone continues from the same position. After an error,
+/// which stands for one damaged place, the iterator continues at the next frame line.
 ///
 /// ```
 /// use paceline_media::Y4mReader;
@@ -63,6 +63,13 @@ impl<'a> Y4mReader<'a> {
     #[must_use]
     pub fn rate(&self) -> FrameRate {
         self.rate
+    }
+
+    /// Returns the offset of the next frame line from `from` on, or the end of the file.
+    fn next_frame(&self, from: usize) -> usize {
+        let is_frame = |bytes: &[u8]| matches!(bytes, [b'F', b'R', b'A', b'M', b'E', b' ' | b'\n']);
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        rest.windows(6).position(is_frame).map_or(self.bytes.len(), |at| from + at)
     }
 
     /// Returns the picture at `at` and the offset behind it.
@@ -119,7 +126,7 @@ impl<'a> Iterator for Y4mReader<'a> {
                 Some(Ok(picture))
             }
             Err(error) => {
-                self.at = self.bytes.len();
+                self.at = self.next_frame(self.at + 1);
                 Some(Err(error))
             }
         }

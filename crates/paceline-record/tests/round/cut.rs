@@ -1,6 +1,6 @@
 //! Truncated and corrupted files.
 
-use crate::support::{file, read, some};
+use crate::support::{file, read, read_damaged, some};
 use paceline_record::{Compression, ReadError, Recording, ending};
 use proptest::prelude::*;
 
@@ -42,8 +42,12 @@ fn a_file_ends_well_after_any_chunk() {
 
 #[test]
 fn faults_are_named_with_their_position() {
-    let said = |bytes: &[u8]| read(bytes).1.expect("an error").to_string();
-    assert!(said(b"RIFF....").starts_with("is not an MCAP file"));
+    let foreign = read(b"RIFF....").1.expect("an error").to_string();
+    assert!(foreign.starts_with("is not an MCAP file"));
+    let said = |bytes: &[u8]| {
+        let (at, what) = read_damaged(bytes).1.first.expect("damage");
+        format!("byte {at}: {what}")
+    };
     let whole = file(&some(10), 5, Compression::None);
     // The first chunk follows the magic and the header record (head, two texts, one of them
     // `test`).
@@ -73,7 +77,7 @@ fn an_excessive_chunk_size_allocates_nothing() {
     let mut bytes = file(&some(4), 4, Compression::Lz4);
     let at = 29 + 9 + 16;
     bytes[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
-    let error = read(&bytes).1.expect("an error").to_string();
+    let (_, error) = read_damaged(&bytes).1.first.expect("damage");
     assert!(error.contains("it declares 18446744073709551615 bytes; must be at most 268435456"));
 }
 

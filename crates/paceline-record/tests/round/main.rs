@@ -2,6 +2,8 @@
 #![cfg(test)]
 
 mod cut;
+mod damaged;
+mod field;
 mod judged;
 mod support;
 mod trip;

@@ -1,7 +1,7 @@
 //! Truncated, corrupt, foreign and invalid files; flags that contradict each other.
 
 use crate::host::{Host, arg};
-use paceline_record::{About, Compression, RecordedSample, Recording};
+use paceline_record::{About, Compression, Declared, RecordedSample, Recording};
 
 /// A recording of this many text lines on each of these tags, one second apart.
 fn recording(tags: &[&str], lines: u64) -> Vec<u8> {
@@ -102,18 +102,120 @@ fn a_truncated_file_is_replayed_up_to_the_damage() {
 }
 
 #[test]
-fn a_corrupt_file_is_named_with_the_position() {
+fn a_corrupt_file_is_replayed_around_its_damage() {
     let host = Host::new();
     let broken = host.path("broken.mcap");
-    let mut bytes = recording(&["a"], 5);
-    // Corrupts the last chunk, before the index that repeats the channels.
-    let at = bytes.windows(6).rposition(|text| text == b"a line").unwrap();
-    bytes[at] ^= 0xff;
-    std::fs::write(&broken, &bytes).unwrap();
-    let replay = host.run(&["replay", arg(&broken), "--speed", "max", "--wait", "0s"]);
-    replay.said(1, "cannot be read to its end: byte ");
+    let bytes = recording(&["a", "b"], 5);
+    let quick = ["replay", arg(&broken), "--speed", "max", "--wait", "0s"];
+    // The checksum of a chunk does not tell which of its messages is damaged.
+    let mut flipped = bytes.clone();
+    let middle = bytes.windows(6).position(|text| text == b"a line").unwrap();
+    flipped[middle] ^= 0xff;
+    std::fs::write(&broken, &flipped).unwrap();
+    let replay = host.run(&quick);
+    replay.said(1, "a damaged place of 0 bytes at byte ");
     replay.said(1, ": a chunk: its checksum is ");
-    assert!(replay.text().contains("a: 4 messages, 24 bytes"), "{}", replay.text());
+    assert!(replay.text().contains("a: 5 messages, 30 bytes"), "{}", replay.text());
+    // The first chunk, which declares the channels; the end of the file repeats them.
+    let mut zeroed = bytes;
+    let end = middle + 1_000;
+    zeroed[60..end].fill(0);
+    std::fs::write(&broken, &zeroed).unwrap();
+    let replay = host.run(&quick);
+    replay.said(1, "is skipped: ");
+    assert!(replay.text().contains("b: "), "{}", replay.text());
+}
+
+/// A recording of ten messages of a topic in each second for 3 s. `times` returns the publication and the arrival time
+/// of a message, in milliseconds after a wall time.
+fn timed(times: impl Fn(u64) -> (u64, u64)) -> Vec<u8> {
+    let mut bytes = b"\x89MCAP0\r\n".to_vec();
+    let text = |text: &str| {
+        [&u32::try_from(text.len()).unwrap().to_le_bytes()[..], text.as_bytes()].concat()
+    };
+    let mut record = |kind: u8, parts: &[&[u8]]| {
+        let content = parts.concat();
+        bytes.push(kind);
+        bytes.extend((content.len() as u64).to_le_bytes());
+        bytes.extend(content);
+    };
+    record(1, &[&text(""), &text("other 1.0")]);
+    record(4, &[&[1, 0, 0, 0], &text("/imu"), &text("cdr"), &[0; 4]]);
+    for number in 0..30u64 {
+        let (published, arrival) = times(number);
+        let [published, arrival] = [published, arrival].map(|ms| (ms * 1_000_000).to_le_bytes());
+        let number = u32::try_from(number).unwrap().to_le_bytes();
+        record(5, &[&[1, 0], &number, &arrival, &published, &[0, 1, 0, 0, 7]]);
+    }
+    record(15, &[&[0; 4]]);
+    bytes
+}
+
+#[test]
+fn jumps_of_the_times_are_cut_and_reported() {
+    const WALL: u64 = 1_700_000_000_000;
+    let host = Host::new();
+    let file = host.path("jumps.mcap");
+    let hour = |number: u64| if number < 20 { 0 } else { 3_600_000 };
+    let replay = |times: &dyn Fn(u64) -> (u64, u64), more: &[&str]| {
+        std::fs::write(&file, timed(times)).unwrap();
+        let quick = ["replay", arg(&file), "--speed", "10", "--late", "--wait", "0s"];
+        let replay = host.run(&[&quick, more].concat());
+        assert!(replay.text().contains("imu: 30 messages"), "{replay:?}");
+        replay
+    };
+    for zero in [0, 1] {
+        let begins = |number: u64| match number {
+            0..3 => (zero, zero),
+            _ => (WALL + number * 100, WALL + number * 100 + 3),
+        };
+        replay(&begins, &[])
+            .said(0, if zero == 0 { "replaying 2." } else { "is cut: +1700000000.2" });
+    }
+    let publisher = |number: u64| (WALL + number * 100 + hour(number), WALL + number * 100);
+    let cut = replay(&publisher, &[]);
+    cut.said(0, "a jump of its times is cut: +3600.0 s at 2.0");
+    cut.said(0, "replaying 2.9");
+    cut.said(0, "by published times");
+    let both =
+        |number: u64| (WALL + number * 100 + hour(number), WALL + number * 100 + hour(number));
+    replay(&both, &[]).said(0, "a jump of its times is cut: +3600.0 s");
+    let arrival = |number: u64| (WALL + number * 100, WALL + number * 100 + hour(number));
+    replay(&arrival, &["--by", "arrival"]).said(0, "by arrival times");
+    // Any part of the file can be chosen.
+    std::fs::write(&file, timed(publisher)).unwrap();
+    let part = ["replay", arg(&file), "--speed", "max", "--wait", "0s", "--from", "2.5s"];
+    let part = host.run(&part);
+    assert!(part.text().contains("imu: 5 messages"), "{part:?}");
+}
+
+#[test]
+fn a_topic_that_cannot_be_published_does_not_stop_the_others() {
+    let host = Host::new();
+    let file = host.path("odd.mcap");
+    let mut recording = Recording::new(Compression::None, "test");
+    for (tag, encoding) in [("good", "text/plain"), ("bad", "a\u{7}b"), ("@private", "text/plain")]
+    {
+        let sample = RecordedSample {
+            tag,
+            publisher: "0000000000000001.0",
+            seq: 0,
+            encoding,
+            captured_ns: 1_700_000_000_000_000_000,
+            came_ns: 1_700_000_000_000_000_000,
+            payload: b"a line",
+            attachment: None,
+        };
+        // No publisher has such a declaration.
+        let declared = Declared { loss: Some((5, 2)), ..Declared::default() };
+        recording.sample(&sample, || About { declared, ..About::default() }).unwrap();
+    }
+    std::fs::write(&file, recording.finish()).unwrap();
+    let replay = host.run(&["replay", arg(&file), "--speed", "max", "--wait", "0s"]);
+    replay.said(0, "topic 'bad' cannot be published: ");
+    replay.said(0, "topic '@private' ");
+    replay.said(0, "topic 'good': its recorded declaration cannot be restored: ");
+    assert!(replay.text().contains("good: 1 messages"), "{}", replay.text());
 }
 
 #[test]
@@ -133,7 +235,7 @@ fn invalid_replays_are_refused_by_name() {
     run(&["--remap", "lab=x"])
         .said(2, "--remap lab: no topic begins with it; the file has robot/a, robot/b");
     run(&["--remap", "robot"]).said(2, "has no =; write OLD=NEW");
-    run(&["--by", "luck"]).said(2, "must be published or arrival");
+    run(&["--by", "luck"]).said(2, "must be auto, published or arrival");
     let (none, noise) = (host.path("none.mcap"), host.path("noise.mcap"));
     std::fs::write(&noise, [7; 100]).unwrap();
     host.run(&["replay", arg(&none)]).said(1, "none.mcap: No such file");

@@ -5,6 +5,7 @@ use super::network::hop_view;
 use crate::status::{HopView, SourceView, Taken};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::{NodeId, Pattern, PublisherId};
+use paceline_sched::Late;
 use std::sync::mpsc::Sender;
 
 impl Engine {
@@ -54,6 +55,7 @@ impl Engine {
                 });
             }
         }
+        let declared = spec.envelope.filter(|envelope| !envelope.learned);
         SourceView {
             publisher: id,
             tag: spec.tag.clone(),
@@ -61,6 +63,13 @@ impl Engine {
             encoding: spec.encoding.clone(),
             period: spec.period.map(Into::into),
             key_interval: spec.key_interval.map(Into::into),
+            late: if spec.waits { Late::Send } else { spec.late },
+            loss: spec.loss,
+            within: spec.within.map(Into::into),
+            size: spec.size,
+            bytes_max: spec.bytes_max,
+            traffic: declared.map(|of| (of.bytes_per_s.saturating_mul(8), of.burst)),
+            latch: spec.latch,
             hops: self.hops(id.node, self.control.me()),
             taken,
         }
