@@ -65,8 +65,8 @@ fn survey(args: &ReplayArgs, file: &Path) -> anyhow::Result<Survey> {
     let name = file.display();
     let survey = Survey::of(open(file)?, args.by, |_| {});
     let mut survey = survey.map_err(|error| anyhow!("{name} {error}"))?;
-    if survey.strays > 0 {
-        // Their channels may be declared again behind them.
+    if survey.strays > 0 || !survey.damage.is_empty() {
+        // Damaged declarations of channels are repeated at the end of the file.
         survey = Survey::read(McapReader::knowing(open(file)?, survey.declared)?, args.by, |_| {});
     }
     print_notes(&name.to_string(), args.by, &survey);

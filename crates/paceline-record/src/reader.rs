@@ -138,7 +138,8 @@ impl<R: Read> McapReader<R> {
             return Err(ReadError::NoMcap);
         }
         window.skip(length);
-        let contents = Contents { declared: known, ready: VecDeque::new(), strays: 0 };
+        let fixed = !known.is_empty();
+        let contents = Contents { declared: known, ready: VecDeque::new(), fixed, strays: 0 };
         let damage = Damage::default();
         Ok(Self {
             window,

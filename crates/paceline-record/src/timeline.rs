@@ -32,6 +32,8 @@ const LOOK: usize = 64;
 const VOTES: usize = 8;
 /// A pause of this many times the longest interval of a regular topic contradicts the topic.
 const TIMES_LONGER: i128 = 32;
+/// A clock that is set once or twice can be followed.
+const MISFITS_MIN: u64 = 4;
 /// The release time of the first message. Later messages may be earlier.
 const START: i128 = 4 * BACK;
 
@@ -147,9 +149,9 @@ impl Timeline {
         &self.jumps
     }
 
-    /// Returns true if more than one in 100 messages did not fit the clock that is followed.
+    /// Returns true if several messages, and more than one in 100, did not fit the clock that is followed.
     pub(crate) const fn is_misled(&self) -> bool {
-        self.misfits * 100 > self.messages
+        self.misfits >= MISFITS_MIN && self.misfits * 100 > self.messages
     }
 
     /// Returns how many messages did not fit the clock that is followed.

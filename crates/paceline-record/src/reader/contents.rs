@@ -13,6 +13,11 @@ pub struct Declarations {
 }
 
 impl Declarations {
+    /// Returns true if no channel is declared.
+    pub(super) fn is_empty(&self) -> bool {
+        self.channels.is_empty()
+    }
+
     /// Returns true if there is a channel of this number.
     pub(super) fn has_channel(&self, id: u16) -> bool {
         self.channels.contains_key(&id)
@@ -23,6 +28,9 @@ impl Declarations {
 pub(super) struct Contents {
     pub(super) declared: Declarations,
     pub(super) ready: VecDeque<Message>,
+    /// True if the channels are known from a first pass. In that pass the last declaration of a channel applies: the first
+    /// one may be damaged, and the end of a file repeats it.
+    pub(super) fixed: bool,
     /// The number of messages of undeclared channels.
     pub(super) strays: u64,
 }
@@ -77,7 +85,11 @@ impl Contents {
         let known = self.declared.channels.entry(id).or_insert_with(|| Arc::new(read.clone()));
         if known.topic != read.topic || known.message_encoding != read.message_encoding {
             let (is, was) = (&read.topic, &known.topic);
-            return Err(format!("channel {id} is '{is}' here and '{was}' before"));
+            let what = format!("channel {id} is '{is}' here and '{was}' before");
+            if !self.fixed {
+                *known = Arc::new(read);
+            }
+            return Err(what);
         }
         Ok(Some(()))
     }

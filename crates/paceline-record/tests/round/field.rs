@@ -37,8 +37,8 @@ fn samples(random: &mut Random) -> Vec<Owned> {
         let period = (20 + random.below(180)) * 1_000_000;
         for seq in 0..MESSAGES {
             let at = EPOCH + seq * period + topic * 300_000;
-            let payload =
-                (0..20 + random.below(200)).map(|_| u8::try_from(random.below(256)).unwrap());
+            let length = 20 + random.below(200);
+            let payload = (0..length).map(|_| u8::try_from(random.below(256)).unwrap()).collect();
             all.push(Owned {
                 tag: format!("robot/{topic}"),
                 publisher: format!("{topic:016x}.0"),
@@ -46,7 +46,7 @@ fn samples(random: &mut Random) -> Vec<Owned> {
                 encoding: "application/octet-stream".to_owned(),
                 captured_ns: at,
                 came_ns: at + random.below(10_000_000),
-                payload: payload.collect(),
+                payload,
                 attachment: None,
             });
         }

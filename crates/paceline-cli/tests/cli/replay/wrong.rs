@@ -118,12 +118,12 @@ fn a_corrupt_file_is_replayed_around_its_damage() {
     assert!(replay.text().contains("a: 5 messages, 30 bytes"), "{}", replay.text());
     // The first chunk, which declares the channels; the end of the file repeats them.
     let mut zeroed = bytes;
-    let end = middle + 1_000;
+    let end = middle + 10;
     zeroed[60..end].fill(0);
     std::fs::write(&broken, &zeroed).unwrap();
     let replay = host.run(&quick);
     replay.said(1, "is skipped: ");
-    assert!(replay.text().contains("b: "), "{}", replay.text());
+    assert!(replay.text().contains("b: "), "{replay:?}");
 }
 
 /// A recording of ten messages of a topic in each second for 3 s. `times` returns the publication and the arrival time
