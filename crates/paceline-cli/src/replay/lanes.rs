@@ -132,7 +132,7 @@ fn declare(
     let mut builder = node.publisher(tag).encoding(encoding).bytes_max(bytes_max);
     if let Some(period) = period(lane, declared) {
         builder = match args.times() {
-            Some(times) if times != 1.0 => {
+            Some(times) if (times - 1.0).abs() > f64::EPSILON => {
                 builder.hz((times / period.as_secs_f64()).clamp(0.001, HERTZ_MAX))
             }
             Some(_) | None => builder.period(period),
@@ -169,7 +169,7 @@ fn declare(
     reason = "a positive rate; beyond the range of integers it saturates"
 )]
 fn scaled(bits: u64, times: f64) -> u64 {
-    if times == 1.0 { bits } else { (bits as f64 * times) as u64 }
+    if (times - 1.0).abs() <= f64::EPSILON { bits } else { (bits as f64 * times) as u64 }
 }
 
 /// Returns the period to declare: that of the recorded samples if the file states it, else the original publisher's, or

@@ -80,13 +80,15 @@ fn made(form: Form, count: u64) -> Vec<u8> {
     if form == Form::Plain { without_chunks(&bytes) } else { bytes }
 }
 
-/// Identifies a message.
-fn key(message: &Message) -> (u16, u32, Vec<u8>) {
+/// The channel, number and data of a message.
+type Key = (u16, u32, Vec<u8>);
+
+fn key(message: &Message) -> Key {
     (message.id, message.sequence, message.data.clone())
 }
 
 /// Returns the messages of a whole file, each with the bytes that it depends on.
-fn parts(bytes: &[u8], form: Form) -> Vec<((u16, u32, Vec<u8>), (usize, usize))> {
+fn parts(bytes: &[u8], form: Form) -> Vec<(Key, (usize, usize))> {
     let (messages, damage) = read_damaged(bytes);
     assert!(damage.is_empty(), "{damage}");
     let mut places = Vec::new();

@@ -224,7 +224,13 @@ fn flight(random: &mut Random, figures: &mut Figures) {
         times.extend(std::iter::from_fn(|| timeline.release(false)));
     }
     times.extend(std::iter::from_fn(|| timeline.release(true)));
-    let number = |payload: &[u8]| u64::from_le_bytes(payload[8..16].try_into().unwrap());
+    // A message with a damaged number has none.
+    let originals: BTreeSet<&[u8]> =
+        places.iter().map(|span| &whole[span.start + 5..span.end]).collect();
+    let number = |payload: &[u8]| match originals.contains(payload) {
+        true => u64::from_le_bytes(payload[8..16].try_into().unwrap()),
+        false => u64::MAX,
+    };
     let released: Vec<_> = log
         .messages()
         .zip(&times)
