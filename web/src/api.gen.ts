@@ -190,7 +190,11 @@ stalled: Array<Stalled>,
 /**
  * State of its clock; null for a node of an earlier version.
  */
-clock: NodeClock | null, };
+clock: NodeClock | null, 
+/**
+ * Publishers, subscriptions and other entries of nodes that the node cannot read and ignores.
+ */
+unread: Array<Unread>, };
 
 export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
 
@@ -448,3 +452,9 @@ export type Stalled = { thread: string,
  * Delay of the iteration in microseconds.
  */
 for_us: number, };
+
+export type Unread = { 
+/**
+ * Id of the node that announced it.
+ */
+node: string, entry: string, reason: string, };

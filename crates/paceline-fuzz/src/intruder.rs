@@ -295,6 +295,7 @@ impl World {
                         }
                         ControlOutput::Denied { .. } => self.outcome.denied += 1,
                         ControlOutput::Asked { .. }
+                        | ControlOutput::Unread { .. }
                         | ControlOutput::Matching { .. }
                         | ControlOutput::Subscribed { .. }
                         | ControlOutput::Refused { .. }

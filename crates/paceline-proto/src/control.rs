@@ -51,6 +51,7 @@ mod split;
 mod survey;
 mod tie;
 mod trial;
+mod unread;
 mod ways;
 
 pub use access::TOKENS_MAX;
@@ -67,7 +68,7 @@ pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
 pub use opposite::OppositeStream;
 pub use outcome::ChangeOutcome;
-pub use output::ControlOutput;
+pub use output::{ControlOutput, UnreadEntry};
 pub use refusal::{Offer, Refusal, RefusalReason};
 pub use registry::{
     NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
@@ -93,7 +94,7 @@ use graph::Tree;
 pub use paceline_admit::cpu::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 use paceline_admit::reserve::NodeIndex;
 use paceline_sched::{Instant, Policy};
-use registry::{Change, PairKey, Registry};
+use registry::{Change, EntryKey, PairKey, Registry};
 use routes::Installed;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -352,7 +353,7 @@ impl Control {
             self.sends.retain(|(hop, _)| *hop != node);
             self.flood.handle_hop_down(node);
             self.access.handle_hop_down(node);
-            self.announce(Change::HopDown(node), None);
+            self.announce(Change::Remove(EntryKey::Neighbour(node)), None);
             self.admission.reservations.lose_neighbour(self.now, NodeIndex(node.0));
             self.follow_links();
         }
@@ -400,8 +401,8 @@ impl Control {
         self.dirty |= due <= self.now;
     }
 
-    /// Adds a publisher on this node and returns its id. Beyond [`PUBLISHERS_MAX`] publishers, no node learns
-    /// of it and it is counted in [`Self::rejected`].
+    /// Adds a publisher on this node and returns its id. Beyond [`PUBLISHERS_MAX`] publishers, or if the declarations of
+    /// this node no longer fit into a message, there is no such publisher and it is counted in [`Self::rejected`].
     pub fn publish(&mut self, now: Instant, spec: PublisherSpec) -> PublisherId {
         self.advance(now);
         let index = self.next_publisher;
@@ -431,12 +432,13 @@ impl Control {
         self.advance(now);
         let record = self.registry.record(self.me);
         if record.is_some_and(|record| record.publishers.contains_key(&id)) {
-            self.announce(Change::Unpublish(id.index), None);
+            self.announce(Change::Remove(EntryKey::Publisher(id.index)), None);
         }
     }
 
-    /// Adds a subscription on this node and returns its id. Beyond [`SUBSCRIPTIONS_MAX`] subscriptions, no
-    /// node learns of it and it is counted in [`Self::rejected`].
+    /// Adds a subscription on this node and returns its id. Beyond [`SUBSCRIPTIONS_MAX`] subscriptions, or if the
+    /// declarations of this node no longer fit into a message, there is no such subscription and it is counted in
+    /// [`Self::rejected`].
     pub fn subscribe(&mut self, now: Instant, spec: SubscriptionSpec) -> SubscriptionId {
         self.advance(now);
         let index = self.next_subscription;
@@ -489,7 +491,7 @@ impl Control {
         let record = self.registry.record(self.me);
         if record.is_some_and(|record| record.subscriptions.contains_key(&id)) {
             self.forget_changes(id);
-            self.announce(Change::Unsubscribe(id.index), None);
+            self.announce(Change::Remove(EntryKey::Subscription(id.index)), None);
         }
     }
 

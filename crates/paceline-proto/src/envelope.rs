@@ -1,20 +1,20 @@
 //! The traffic of a publisher over longer times: declared, or learned from what it sends.
 
 use crate::budget::{SEGMENT_BYTES, SEGMENT_OVERHEAD};
+use core::num::NonZeroU64;
 use paceline_sched::{Duration, Instant};
 
 /// A bound on the payload of a publisher's samples: in any time t at most `burst` + `bytes_per_s` · t bytes.
 ///
 /// With the largest sample and the period, which bound the peak rate, this is the TSpec of RFC 2212. It lets
 /// admission charge video of a variable bit rate for less than its largest picture in each period.
+///
+/// Traffic of less than 1 byte per second, or of empty samples, has the next bound above: 1 byte, and 1 byte per second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Envelope {
-    /// The burst in bytes: at least the largest sample.
-    pub burst: u64,
-    /// The mean rate in bytes per second, at least 1.
-    pub bytes_per_s: u64,
-    /// True if the publisher's node learned it from the samples of the last minute; false if it was declared.
-    pub learned: bool,
+    burst: NonZeroU64,
+    bytes_per_s: NonZeroU64,
+    learned: bool,
 }
 
 /// The traffic of an [`Envelope`] on links, with the headers of all segments.
@@ -28,7 +28,46 @@ pub(crate) struct WireEnvelope {
     pub(crate) packets_per_s: u64,
 }
 
+/// Returns the smallest bound of a number that may be 0.
+const fn bound(number: u64) -> NonZeroU64 {
+    match NonZeroU64::new(number) {
+        Some(number) => number,
+        None => NonZeroU64::MIN,
+    }
+}
+
 impl Envelope {
+    /// Returns the envelope of a publisher that declares its traffic: a burst in bytes, at least the largest sample,
+    /// and a mean rate in bytes per second.
+    #[must_use]
+    pub const fn declared(burst: u64, bytes_per_s: u64) -> Self {
+        Self { burst: bound(burst), bytes_per_s: bound(bytes_per_s), learned: false }
+    }
+
+    /// Returns the envelope of traffic that the publisher's node learned from the samples of the last minute.
+    #[must_use]
+    pub const fn learned(burst: u64, bytes_per_s: u64) -> Self {
+        Self { learned: true, ..Self::declared(burst, bytes_per_s) }
+    }
+
+    /// Returns the burst in bytes, at least 1.
+    #[must_use]
+    pub const fn burst(self) -> u64 {
+        self.burst.get()
+    }
+
+    /// Returns the mean rate in bytes per second, at least 1.
+    #[must_use]
+    pub const fn bytes_per_s(self) -> u64 {
+        self.bytes_per_s.get()
+    }
+
+    /// Returns true for traffic that was learned and not declared.
+    #[must_use]
+    pub const fn is_learned(self) -> bool {
+        self.learned
+    }
+
     /// Returns the envelope of traffic in the form of the Tenet protocols (Ferrari & Verma 1990): samples of at most
     /// `smax` bytes, at least `xmin` apart, and on average `xave` apart in any interval of length `interval`.
     ///
@@ -47,14 +86,15 @@ impl Envelope {
         let spread = u128::from(samples - 1) * u128::from(xmin.as_nanos());
         let burst = bytes - bytes * spread / every;
         let narrow = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);
-        Some(Self { burst: narrow(burst), bytes_per_s: narrow(bytes_per_s), learned: false })
+        Some(Self::declared(narrow(burst), narrow(bytes_per_s)))
     }
 
     /// Returns the envelope of samples that are `part`/`whole` as long.
     pub(crate) fn smaller(self, part: u64, whole: u64) -> Self {
-        let scale = |bytes: u64| {
-            let scaled = (u128::from(bytes) * u128::from(part)).div_ceil(u128::from(whole.max(1)));
-            u64::try_from(scaled).unwrap_or(u64::MAX)
+        let scale = |bytes: NonZeroU64| {
+            let scaled = u128::from(bytes.get()) * u128::from(part);
+            let scaled = scaled.div_ceil(u128::from(whole.max(1)));
+            bound(u64::try_from(scaled).unwrap_or(u64::MAX))
         };
         Self { burst: scale(self.burst), bytes_per_s: scale(self.bytes_per_s), ..self }
     }
@@ -66,9 +106,9 @@ impl Envelope {
         let (segment, header) = (u128::from(SEGMENT_BYTES), u128::from(SEGMENT_OVERHEAD));
         let every = u128::from(period.as_nanos().max(1));
         let early = u128::from(jitter.as_nanos()).div_ceil(every);
-        let burst = u128::from(self.burst);
+        let burst = u128::from(self.burst());
         let burst = burst + (burst * header).div_ceil(segment) + header * (1 + early);
-        let rate = u128::from(self.bytes_per_s);
+        let rate = u128::from(self.bytes_per_s());
         let samples = 1_000_000_000_u128.div_ceil(every);
         let headers = (rate * header).div_ceil(segment);
         let bits = 8 * (rate + headers + (header * 1_000_000_000).div_ceil(every));
@@ -91,7 +131,7 @@ const FIRST_SAMPLES: u64 = 50;
 /// The time for which an envelope should allow few bytes: long delay bounds are of this order.
 const HORIZON: Duration = Duration::from_secs(2);
 /// A learned envelope is worth its risk if its rate is at most this part of the peak rate, in percent.
-const WORTH_PERCENT: u64 = 70;
+const WORTH_PERCENT: u128 = 70;
 
 /// Learns the envelope of a publisher's samples.
 ///
@@ -148,10 +188,11 @@ impl Default for EnvelopeMeter {
 }
 
 impl EnvelopeMeter {
-    /// Notes a sample of `bytes`, where `peak` is the declared peak rate in bytes per second. Returns the new
-    /// envelope if it changes: the first after 10 s, wider ones at once, and clearly narrower ones every 30 s.
-    /// `Some(None)` means that the traffic is so regular that the peak rate describes it.
+    /// Notes a sample of `bytes`, where `peak` is the declared peak rate in bytes per second, rounded up and above 0.
+    /// Returns the new envelope if it changes: the first after 10 s, wider ones at once, and clearly narrower ones every
+    /// 30 s. `Some(None)` means that the traffic is so regular that the peak rate describes it.
     pub fn note(&mut self, now: Instant, bytes: u64, peak: u64) -> Option<Option<Envelope>> {
+        let peak = peak.max(1);
         if self.peak != peak {
             self.restart(now, peak);
         }
@@ -187,16 +228,16 @@ impl EnvelopeMeter {
         *self = Self { peak, begun: now, latest: now, turned: now, known, ..Self::default() };
         let mut next = peak;
         for rate in &mut self.rates {
-            rate.bytes_per_s = next.max(1);
+            rate.bytes_per_s = next;
             next -= next / 4;
         }
     }
 
     /// Returns true if the measured traffic stays below an envelope.
     fn covers(&self, known: Envelope) -> bool {
-        let at = self.rates.iter().rev().find(|rate| rate.bytes_per_s >= known.bytes_per_s);
+        let at = self.rates.iter().rev().find(|rate| rate.bytes_per_s >= known.bytes_per_s());
         // A server of a higher rate has a smaller backlog, so this finds no excess where there is none.
-        let burst = u128::from(known.burst) * NANOS;
+        let burst = u128::from(known.burst()) * NANOS;
         at.is_none_or(|rate| rate.most.iter().all(|most| *most <= burst))
     }
 
@@ -204,8 +245,8 @@ impl EnvelopeMeter {
     fn narrows(&self, found: Option<Envelope>) -> bool {
         let Some((known, found)) = self.known.zip(found) else { return false };
         let less = |new: u64, old: u64| new <= old - old / 4;
-        less(found.bytes_per_s, known.bytes_per_s) && found.burst <= known.burst
-            || less(found.burst, known.burst) && found.bytes_per_s <= known.bytes_per_s
+        less(found.bytes_per_s(), known.bytes_per_s()) && found.burst() <= known.burst()
+            || less(found.burst(), known.burst()) && found.bytes_per_s() <= known.bytes_per_s()
     }
 
     /// Returns the measured envelope, with a quarter more than its burst: of all rates the one at which the bytes of
@@ -217,12 +258,10 @@ impl EnvelopeMeter {
         };
         let least = self.rates.iter().min_by_key(|rate| bytes(rate))?;
         let burst = least.burst();
-        let found = Envelope {
-            burst: burst.saturating_add(burst / 4),
-            bytes_per_s: least.bytes_per_s,
-            learned: true,
-        };
-        (found.bytes_per_s <= self.peak / 100 * WORTH_PERCENT).then_some(found)
+        let found = Envelope::learned(burst.saturating_add(burst / 4), least.bytes_per_s);
+        let is_worth =
+            u128::from(found.bytes_per_s()) * 100 <= u128::from(self.peak) * WORTH_PERCENT;
+        is_worth.then_some(found)
     }
 }
 
@@ -237,7 +276,7 @@ mod tests {
         let ms = Duration::from_millis;
         let envelope = Envelope::tenet(ms(10), ms(40), ms(400), 1_000).unwrap();
         // Ten samples 10 ms apart, at the end of one interval and the beginning of the next.
-        assert_eq!((envelope.burst, envelope.bytes_per_s), (7_750, 25_000));
+        assert_eq!((envelope.burst(), envelope.bytes_per_s()), (7_750, 25_000));
         for (xmin, xave, interval, smax) in
             [(50, 40, 400, 1), (0, 40, 400, 1), (10, 500, 400, 1), (10, 40, 400, 0)]
         {
@@ -259,9 +298,9 @@ mod tests {
             let now = Instant::from_millis(1_000 + 40 * number);
             let bytes = picture(number, group);
             if let Some(envelope) = known {
-                let served = now.since(before).as_nanos() * envelope.bytes_per_s / 1_000_000_000;
+                let served = now.since(before).as_nanos() * envelope.bytes_per_s() / 1_000_000_000;
                 waiting = waiting.saturating_sub(served) + bytes;
-                over += u64::from(waiting > envelope.burst);
+                over += u64::from(waiting > envelope.burst());
             }
             before = now;
             if let Some(found) = meter.note(now, bytes, 60_000 * 25) {
@@ -277,8 +316,8 @@ mod tests {
         let (got, over) = learn(50, 300);
         let envelope = got[0].unwrap();
         let mean = 25 * (4_000 + 56_000 / 50);
-        assert!(envelope.bytes_per_s < mean * 3 / 2, "{envelope:?}");
-        assert!(envelope.burst < 100_000, "{envelope:?}");
+        assert!(envelope.bytes_per_s() < mean * 3 / 2, "{envelope:?}");
+        assert!(envelope.burst() < 100_000, "{envelope:?}");
         assert!(got.len() <= 2 && over == 0, "{got:?} {over}");
     }
 
@@ -300,7 +339,7 @@ mod tests {
         }
         let last = announced.last().unwrap().1.unwrap();
         assert!(announced.len() <= 16, "{announced:?}");
-        assert!(last.bytes_per_s > 25 * 60_000 / 5, "{announced:?}");
+        assert!(last.bytes_per_s() > 25 * 60_000 / 5, "{announced:?}");
     }
 
     proptest! {
@@ -311,7 +350,7 @@ mod tests {
             rate in 1_000..2_000_000_u64,
         ) {
             let period = Duration::from_millis(10);
-            let wire = Envelope { burst, bytes_per_s: rate, learned: false };
+            let wire = Envelope::declared(burst, rate);
             let wire = wire.on_wire((period, Duration::ZERO));
             let (mut payload, mut segments) = (0_u64, 0_u64);
             for (number, size) in sizes.iter().enumerate() {

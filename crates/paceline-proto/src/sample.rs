@@ -130,12 +130,17 @@ impl Encoding {
     /// Returns the encoding with this name; names over 255 bytes are truncated.
     #[must_use]
     pub fn new(name: &str) -> Self {
+        Self::known(name).unwrap_or_else(|| Self::Other(shorten(name).into()))
+    }
+
+    /// Returns the named variant of a media type. Without a name it is [`Self::Bytes`].
+    pub(crate) fn known(name: &str) -> Option<Self> {
         match name {
-            "application/octet-stream" | "" => Self::Bytes,
-            "text/plain" => Self::Text,
-            "application/json" => Self::Json,
-            "image/jpeg" => Self::Jpeg,
-            other => Self::Other(shorten(other).into()),
+            "application/octet-stream" | "" => Some(Self::Bytes),
+            "text/plain" => Some(Self::Text),
+            "application/json" => Some(Self::Json),
+            "image/jpeg" => Some(Self::Jpeg),
+            _ => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! The wire format of a link, version 4 (docs/internals/wire.md).
+//! The wire format of a link, version 5 (docs/internals/wire.md).
 //!
 //! Every parser here is strict and bounded. An unknown value is an error that names the field, and no length
 //! from the wire is trusted before its bytes have been seen.
@@ -11,7 +11,7 @@ pub mod segment;
 pub use codec::{Reader, WireError, Writer};
 
 /// The version of the wire format that this node speaks; the first byte of every frame.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// The maximum value of a counter on the wire, for frames, samples and control messages. It is half the range
 /// of 64 bits, so additions to a received number cannot overflow.

@@ -519,7 +519,8 @@ impl Node {
                 | ControlOutput::InForce { .. }
                 | ControlOutput::ChangeRefused { .. }
                 | ControlOutput::Denied { .. }
-                | ControlOutput::ChangedFor { .. } => {}
+                | ControlOutput::ChangedFor { .. }
+                | ControlOutput::Unread { .. } => {}
                 ControlOutput::Asked { request, from, .. } => {
                     self.control.answer(now, request, from, Bytes::from_static(b"answer"));
                 }

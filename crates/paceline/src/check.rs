@@ -20,7 +20,8 @@ const FILES_PER_LINK: u64 = 32;
 /// The protocols of endpoints.
 const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unix"];
 
-fn is_name(name: &str) -> bool {
+/// Returns true if other nodes can read the name of a node.
+pub(crate) fn is_name(name: &str) -> bool {
     (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain(name)
 }
 

@@ -4,7 +4,7 @@ use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::ClassError;
 use paceline_proto::pull::LimitsError;
 use paceline_proto::text::escape;
-use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, SubscriptionId, TagError};
+use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, Size, SubscriptionId, TagError};
 use paceline_sched::ContractError;
 use paceline_time::order::BufferLimitError;
 use std::time::Duration;
@@ -190,7 +190,7 @@ pub enum PublishError {
     },
     /// The declared mean rate is 0 or above the peak rate.
     #[error(
-        "mean rate of {mean} bit/s: must be from 8 bit/s to the peak rate of {peak} bit/s, which is the largest sample in each period"
+        "mean rate of {mean} bit/s: must be from 1 bit/s to the peak rate of {peak} bit/s, which is the largest sample in each period"
     )]
     MeanRate {
         /// The mean rate in bits per second.
@@ -215,6 +215,12 @@ pub enum PublishError {
     /// The rate is not above 0 and at most 1,000,000 Hz.
     #[error("rate {0} Hz: must be above 0 and at most 1,000,000 Hz, such as 30")]
     Rate(f64),
+    /// A side of the picture is 0.
+    #[error(
+        "picture size {0}: each side must be from 1 to {max} pixels; leave the size out to read it from the first picture",
+        max = u32::MAX
+    )]
+    Size(Size),
     /// The delay bound is zero.
     #[error("within 0: must be above 0; it is the longest time from publish to delivery")]
     ZeroWithin,
@@ -253,6 +259,9 @@ pub enum PublishError {
         /// The cause.
         what: String,
     },
+    /// The node has as many publishers and subscriptions as others can read.
+    #[error("{}", crate::limits::TOO_MANY)]
+    TooMany,
     /// The node is closed.
     #[error("the node is closed")]
     Closed,
@@ -333,6 +342,12 @@ pub enum SubscribeError {
         "spare with a proxy on the path: both paths would lead through it; use the proxy publisher or subscriber"
     )]
     SpareWithProxy,
+    /// The name of the node that scales is empty, too long or not plain text.
+    #[error(
+        "proxy node '{}': must be the name of a node, 1 to {NAME_BYTES_MAX} bytes of text without control characters",
+        escape(.0)
+    )]
+    ProxyName(String),
     /// The subscription has an idle time, but requests no contract.
     #[error(
         "idle without a contract: nothing is reserved; add a delay bound (within) or a loss tolerance (loss)"
@@ -414,6 +429,9 @@ pub enum SubscribeError {
     /// The queue length is not from 1 to 65536 samples.
     #[error("queue of {0} samples: must be from 1 to 65,536, such as 64")]
     Queue(usize),
+    /// The node has as many publishers and subscriptions as others can read.
+    #[error("{}", crate::limits::TOO_MANY)]
+    TooMany,
     /// The node is closed.
     #[error("the node is closed")]
     Closed,

@@ -15,6 +15,10 @@ pub(crate) const AUDIO_CHANNELS: RangeInclusive<u8> = 1..=CHANNELS_MAX;
 /// The largest number of links of a node, not counting its host link.
 pub(crate) const LINKS_MAX: usize = 16;
 
+/// The reason why a node declares no more.
+pub(crate) const TOO_MANY: &str = "this node has too many publishers and subscriptions: at most 65536 of each, and 3 MB of \
+                                   declarations; end some, or declare more in another process";
+
 /// Returns a rate from 0.001 to 1,000,000 Hz in millihertz; `None` for any other number.
 pub(crate) fn millihertz(hertz: f64) -> Option<NonZeroU32> {
     if !(hertz > 0.0 && hertz <= HERTZ_MAX) {

@@ -31,7 +31,7 @@ use paceline_sched::{Late, LossTolerance};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use traffic::{check_traffic, peak_bytes_per_s};
+use traffic::{Declared, check_traffic, peak_bytes_per_s};
 use video::VideoUnits;
 
 /// Configures and declares a [`Publisher`]. Created by [`Node::publisher`].
@@ -128,9 +128,9 @@ impl<'a> PublisherBuilder<'a> {
         self.set(|draft| draft.within(bound))
     }
 
-    /// Sets the picture size in pixels. By default it is read from the first picture.
+    /// Sets the picture size in pixels, each side at least 1. By default it is read from the first picture.
     pub fn picture_size(self, size: Size) -> Self {
-        self.with(|draft| draft.spec.size = Some(size))
+        self.set(|draft| draft.picture_size(size))
     }
 
     /// Sets the size of the largest sample in bytes. By default it follows the largest sample
@@ -155,8 +155,7 @@ impl<'a> PublisherBuilder<'a> {
     pub fn traffic(self, bits_per_s: u64, burst: u64) -> Self {
         self.set(|draft| {
             Contradiction::refuse(&mut draft.traffic_by, "traffic")?;
-            let envelope = Envelope { burst, bytes_per_s: bits_per_s / 8, learned: false };
-            draft.spec.envelope = Some(envelope);
+            draft.traffic = Some(Declared { bits_per_s, burst });
             Ok(())
         })
     }
@@ -205,14 +204,15 @@ impl<'a> PublisherBuilder<'a> {
     /// # Errors
     /// Reports the first wrong value of the builder, with the allowed range:
     /// - [`PublishError::Tag`] or [`PublishError::Private`] for the tag,
-    /// - [`PublishError::Rate`], [`PublishError::Contract`], [`PublishError::Encoding`] or
+    /// - [`PublishError::Rate`], [`PublishError::Size`], [`PublishError::Contract`], [`PublishError::Encoding`] or
     ///   [`PublishError::Limits`] for a setting, and
     /// - [`PublishError::Contradiction`] for two settings of the same property.
     ///
-    /// [`PublishError::Closed`] if the node is closed.
+    /// [`PublishError::TooMany`] if the node has too many publishers and subscriptions, and [`PublishError::Closed`] if it
+    /// is closed.
     pub fn declare(self) -> Result<Publisher, PublishError> {
-        let Draft { mut spec, kind, mut history, .. } = self.draft?;
-        check_traffic(&mut spec)?;
+        let Draft { mut spec, kind, mut history, traffic, .. } = self.draft?;
+        check_traffic(&mut spec, traffic)?;
         if spec.latch {
             history = history.or_else(|| Some(History::new().samples(1)));
         }
@@ -239,7 +239,7 @@ impl<'a> PublisherBuilder<'a> {
         let shared = Arc::new(PublisherShared::opening(spec.period, room));
         let (reply, answer) = std::sync::mpsc::channel();
         node.commands().send(Command::Publish(spec.clone(), shared.clone(), reply));
-        let id = answer.recv().map_err(|_| PublishError::Closed)?;
+        let id = answer.recv().map_err(|_| PublishError::Closed)?.ok_or(PublishError::TooMany)?;
         let bytes_declared = spec.bytes_max.is_some();
         let meter = spec.envelope.is_none().then(Box::default);
         let stamper = Stamper::default();
@@ -537,7 +537,8 @@ impl Publisher {
         let size = match self.format {
             Some(format) if self.spec.size.is_none() || larger => {
                 let size = format.picture_size(payload).ok();
-                size.map(|size| Size { width: size.width, height: size.height })
+                let size = size.map(|size| Size { width: size.width, height: size.height });
+                size.filter(|size| size.pixels() > 0)
             }
             _ => None,
         };

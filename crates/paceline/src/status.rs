@@ -72,6 +72,20 @@ pub struct NodeStatus {
     pub stalled: Vec<StalledThread>,
     /// Its clock; `None` for a node of an earlier version.
     pub clock: Option<ClockReport>,
+    /// Entries in the records of other nodes that it cannot read and ignores, at most 64.
+    pub unread: Vec<UnreadStatus>,
+}
+
+/// An entry in the record of another node that a node cannot read, and therefore ignores: the nodes run different
+/// versions.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnreadStatus {
+    /// The other node.
+    pub node: NodeId,
+    /// The entry, such as `publisher 3 'robot/camera'`.
+    pub entry: String,
+    /// The field that it cannot read, and why.
+    pub reason: String,
 }
 
 /// The queue space of a node for contracts, on all its links and for its subscribers together.

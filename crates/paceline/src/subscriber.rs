@@ -40,7 +40,8 @@ impl Subscription {
         sink.bind(node.is_realtime());
         let (reply, answer) = std::sync::mpsc::channel();
         node.commands().send(Command::Subscribe(spec, sink.clone(), reply));
-        let id = answer.recv().map_err(|_| SubscribeError::Closed)?;
+        let id =
+            answer.recv().map_err(|_| SubscribeError::Closed)?.ok_or(SubscribeError::TooMany)?;
         Ok(Self { id, sink, node: node.clone() })
     }
 

@@ -92,6 +92,9 @@ pub enum PullError {
     /// The operating system cannot start a thread.
     #[error("cannot start a thread: {0}")]
     Thread(String),
+    /// The node has as many publishers and subscriptions as others can read.
+    #[error("{}", crate::limits::TOO_MANY)]
+    TooMany,
     /// The node is closed.
     #[error("the node is closed")]
     Closed,
@@ -119,6 +122,7 @@ impl PullError {
             | Self::NoAnswer(_)
             | Self::Refused(_)
             | Self::Thread(_)
+            | Self::TooMany
             | Self::Closed => false,
         }
     }

@@ -96,6 +96,8 @@ fn write_node(to: &mut Families, at: &Labels<'_>, node: &Node) {
     to.gauge("paceline_node_info", "1 for each node that answers.", at, 1);
     let help = "Threads of the node that are more than two seconds late with their next iteration.";
     to.gauge("paceline_node_stalled_threads", help, at, node.stalled.len() as u64);
+    let help = "Entries of other nodes that the node cannot read and ignores, at most 64.";
+    to.gauge("paceline_node_unread_entries", help, at, node.unread.len() as u64);
     if let Some(us) = node.clock.as_ref().and_then(|clock| clock.error_us) {
         let name = "paceline_node_clock_error_seconds";
         let help = "Bound of the error of the node's clock; missing if it is unknown.";

@@ -1,7 +1,7 @@
 //! The tables of `paceline ls`.
 
 use crate::show;
-use crate::status::{Document, Link, Mended, Muted, Node, Stream};
+use crate::status::{Document, Link, Mended, Muted, Node, Stream, Unread};
 use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -42,6 +42,16 @@ pub(crate) fn tables(document: &Document) -> String {
         }
     }
     let names = names(document);
+    for node in &document.nodes {
+        for Unread { node: of, entry, reason } in &node.unread {
+            let _ = write!(
+                out,
+                "\n{}: cannot read and ignores {entry} of {}: {reason}",
+                node.name,
+                named(&names, of)
+            );
+        }
+    }
     for (node, link) in all_links(document) {
         if link.mended.repeated > 0 || link.mended.given_up > 0 {
             let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.mended));

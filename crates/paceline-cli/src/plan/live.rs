@@ -402,6 +402,7 @@ mod tests {
             drops: Drops::default(),
             stalled: Vec::new(),
             clock: None,
+            unread: Vec::new(),
         }
     }
 

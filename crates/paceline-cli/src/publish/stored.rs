@@ -189,7 +189,9 @@ fn traffic(samples: &[Bytes], hz: f64) -> Option<(u64, u64)> {
     // Pictures may get parameter sets in front, and the pace is not exact.
     let burst = most + most / 16 + 2 * served;
     let bits = Duration::try_from_secs_f64(8.0 * served as f64 * hz).ok()?;
-    Some((bits.as_secs(), u64::try_from(burst).ok()?))
+    // A mean of 0 would bound nothing.
+    let whole = bits.as_secs() + u64::from(bits.subsec_nanos() > 0);
+    Some((whole.max(1), u64::try_from(burst).ok()?))
 }
 
 #[cfg(test)]
@@ -205,6 +207,8 @@ mod tests {
         let mean = 8 * 25 * (60_000 + 49 * 4_000) / 50;
         assert!((mean..mean * 12 / 10).contains(&bits), "{bits}");
         assert!((60_000..80_000).contains(&burst), "{burst}");
+        let slow = traffic(&film, 1e-6).unwrap();
+        assert_eq!(slow, (1, burst), "no mean is 0");
         assert_eq!(traffic(&[sized(100), sized(101)], 25.0), None);
         assert_eq!(traffic(&[], 25.0), None);
     }

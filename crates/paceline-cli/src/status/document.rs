@@ -10,7 +10,7 @@ use paceline::contract::{Form, Rate};
 use paceline::status::{
     BufferStatus, Drops, LinkReserved, LinkStatus, MendCounters, MutedStatus, NodeStatus,
     PublisherStatus, StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus,
-    SubscriptionStatus,
+    SubscriptionStatus, UnreadStatus,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -54,6 +54,19 @@ pub(crate) struct Node {
     /// State of its clock; null for a node of an earlier version.
     #[serde(default)]
     pub(crate) clock: Option<NodeClock>,
+    /// Publishers, subscriptions and other entries of nodes that the node cannot read and ignores.
+    #[serde(default)]
+    pub(crate) unread: Vec<Unread>,
+}
+
+/// An entry in the record of a node that another node cannot read.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub(crate) struct Unread {
+    /// Id of the node that announced it.
+    pub(crate) node: String,
+    pub(crate) entry: String,
+    pub(crate) reason: String,
 }
 
 /// A thread whose next iteration is more than two seconds late.
@@ -356,7 +369,15 @@ impl Node {
             dropped: node.drops,
             stalled: node.stalled.iter().map(Stalled::new).collect(),
             clock: node.clock.as_ref().map(NodeClock::new),
+            unread: node.unread.iter().map(Unread::new).collect(),
         }
+    }
+}
+
+impl Unread {
+    fn new(unread: &UnreadStatus) -> Self {
+        let UnreadStatus { node, entry, reason } = unread.clone();
+        Self { node: node.to_string(), entry, reason }
     }
 }
 

@@ -14,7 +14,7 @@ use super::admission::blank;
 use super::message::{Message, TOKEN_BYTES_MAX};
 use super::pair::Pair;
 use super::refusal::{ANY, Refusal, RefusalReason};
-use super::registry::{Change, PairKey, REFUSALS_MAX, Record, Registry};
+use super::registry::{Change, EntryKey, PairKey, REFUSALS_MAX, Record, Registry};
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality};
@@ -442,7 +442,7 @@ impl Control {
     pub(super) fn announce_rights(&mut self, refused: BTreeMap<PairKey, Refusal>) {
         let before = core::mem::take(&mut self.access.refused);
         for key in before.keys().filter(|key| !refused.contains_key(key)) {
-            self.announce(Change::Release(key.0, key.1), None);
+            self.announce(Change::Remove(EntryKey::Refusal(*key)), None);
         }
         for (key, refusal) in &refused {
             if before.get(key) != Some(refusal) {

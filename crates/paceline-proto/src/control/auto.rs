@@ -12,7 +12,7 @@
 use super::admission::Admission;
 use super::graph::Tree;
 use super::pair::{Detour, Pair};
-use super::registry::{Change, PLACES_MAX, PairKey, Record, Registry};
+use super::registry::{Change, EntryKey, PLACES_MAX, PairKey, Record, Registry};
 use super::shares::{Forms, carriers};
 use super::spec::PublisherSpec;
 use crate::form::{Form, Proxy};
@@ -209,7 +209,7 @@ impl State {
         let free = |pair: &Pair<'_>| pair.request.proxy == Proxy::Auto;
         if !pairs.iter().any(|pair| own(&pair) && free(pair)) {
             *self = Self::default();
-            let end = |key: &PairKey| Change::Unplace(key.0, key.1);
+            let end = |key: &PairKey| Change::Remove(EntryKey::Place(*key));
             return mine.places.keys().map(end).collect();
         }
         let mut groups: BTreeMap<PublisherId, (&PublisherSpec, Vec<Item>)> = BTreeMap::new();
@@ -282,7 +282,7 @@ impl State {
 /// Returns the changes that lead from the announced places to the wanted ones.
 fn changes(mine: &Record, wanted: BTreeMap<PairKey, NodeId>) -> Vec<Change> {
     let gone = mine.places.keys().filter(|key| !wanted.contains_key(key));
-    let mut changes: Vec<Change> = gone.map(|key| Change::Unplace(key.0, key.1)).collect();
+    let mut changes: Vec<Change> = gone.map(|key| Change::Remove(EntryKey::Place(*key))).collect();
     let room = (PLACES_MAX + changes.len()).saturating_sub(mine.places.len());
     let new = |(key, _): &(PairKey, NodeId)| !mine.places.contains_key(key);
     let other = |(key, node): &(PairKey, NodeId)| mine.places.get(key).is_some_and(|it| it != node);

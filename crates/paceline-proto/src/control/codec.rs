@@ -11,16 +11,16 @@ use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
-use crate::sample::{Encoding, Kind};
+use crate::sample::Kind;
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
 use crate::wire::segment::{
-    read_audio, read_bitrate, read_form, read_quality, write_audio, write_form,
+    read_audio, read_bitrate, read_encoding, read_form, read_quality, write_audio, write_encoding,
+    write_form,
 };
 use crate::wire::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
-const ENCODING_BYTES_MAX: usize = 255;
 /// The largest revision, far below overflow.
 const REVISION_MAX: u64 = 1 << 62;
 
@@ -121,30 +121,6 @@ fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
     }
 }
 
-fn put_encoding(out: &mut Vec<u8>, encoding: &Encoding) {
-    match encoding {
-        Encoding::Bytes => out.put_u8(0),
-        Encoding::Text => out.put_u8(1),
-        Encoding::Json => out.put_u8(2),
-        Encoding::Jpeg => out.put_u8(3),
-        Encoding::Other(name) => {
-            out.put_u8(4);
-            out.put_text(Encoding::cut(name));
-        }
-    }
-}
-
-fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
-    match reader.u8("encoding")? {
-        0 => Ok(Encoding::Bytes),
-        1 => Ok(Encoding::Text),
-        2 => Ok(Encoding::Json),
-        3 => Ok(Encoding::Jpeg),
-        4 => Ok(Encoding::new(&reader.text(ENCODING_BYTES_MAX, "encoding")?)),
-        _ => Err(WireError::Invalid("encoding")),
-    }
-}
-
 fn put_loss(out: &mut Vec<u8>, loss: LossTolerance) {
     out.put_varint(u64::from(loss.x()));
     out.put_varint(u64::from(loss.y()));
@@ -157,6 +133,7 @@ fn read_loss(reader: &mut Reader) -> Result<LossTolerance, WireError> {
     }
 }
 
+/// Appends a declaration. The tag comes first, so that a node that cannot read the rest can name it.
 fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     let flags = u64::from(
         bit(spec.period.is_some(), HAS_PERIOD)
@@ -168,7 +145,7 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
             | bit(spec.unscalable.is_some(), HAS_UNSCALABLE)
             | bit(spec.key_interval.is_some(), HAS_KEY_INTERVAL),
     );
-    let learned = spec.envelope.is_some_and(|envelope| envelope.learned);
+    let learned = spec.envelope.is_some_and(Envelope::is_learned);
     let long = [
         (spec.envelope.is_some(), HAS_ENVELOPE),
         (learned, LEARNED),
@@ -176,12 +153,12 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
         (spec.within.is_some(), HAS_WITHIN),
         (spec.latch, LATCH),
     ];
+    out.put_text(spec.tag.as_str());
     out.put_varint(
         long.iter().filter(|(set, _)| *set).fold(flags, |flags, (_, flag)| flags | flag),
     );
-    out.put_text(spec.tag.as_str());
     out.put_u8(spec.kind.code());
-    put_encoding(out, &spec.encoding);
+    write_encoding(&spec.encoding, out);
     if let Some(period) = spec.period {
         out.put_varint(period.as_nanos());
     }
@@ -192,8 +169,7 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
         out.put_varint(bytes);
     }
     if let Some(envelope) = spec.envelope {
-        out.put_varint(envelope.burst);
-        out.put_varint(envelope.bytes_per_s);
+        put_envelope(out, envelope);
     }
     if let Some(loss) = spec.loss {
         put_loss(out, loss);
@@ -244,22 +220,31 @@ fn read_unscalable(reader: &mut Reader) -> Result<Unscalable, WireError> {
     Unscalable::from_code(code).ok_or(WireError::Invalid("reason against scaling"))
 }
 
+pub(super) fn put_envelope(out: &mut Vec<u8>, envelope: Envelope) {
+    out.put_varint(envelope.burst());
+    out.put_varint(envelope.bytes_per_s());
+}
+
+/// Reads an envelope. Neither number may be zero: every record has exactly one encoding.
 pub(super) fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelope, WireError> {
     let (burst, bytes_per_s) = (reader.varint("burst")?, reader.varint("mean rate")?);
-    if burst == 0 || bytes_per_s == 0 {
-        return Err(WireError::Invalid("envelope"));
+    match (burst, bytes_per_s) {
+        (0, _) => Err(WireError::Invalid("burst")),
+        (_, 0) => Err(WireError::Invalid("mean rate")),
+        _ if learned => Ok(Envelope::learned(burst, bytes_per_s)),
+        _ => Ok(Envelope::declared(burst, bytes_per_s)),
     }
-    Ok(Envelope { burst, bytes_per_s, learned })
 }
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
+    let tag = read_tag(reader)?;
     let flags = reader.varint_max(2 * LATCH - 1, "publisher flags")?;
     if flags & (HAS_ENVELOPE | LEARNED) == LEARNED {
         return Err(WireError::Invalid("publisher flags"));
     }
     let has = |flag: u8| flags & u64::from(flag) != 0;
     Ok(PublisherSpec {
-        tag: read_tag(reader)?,
+        tag,
         kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,
         period: optional(has(HAS_PERIOD), || read_duration(reader, "period"))?,
@@ -279,6 +264,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
     })
 }
 
+/// Appends a request. The pattern comes first, so that a node that cannot read the rest can name it.
 pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     let asks = spec.retransmit != Retransmit::default();
     let flags = u64::from(
@@ -306,8 +292,8 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
         (spec.spare, ASKS_SPARE),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
-    out.put_varint(long.fold(flags, |all, flag| all | flag));
     out.put_text(spec.pattern.as_str());
+    out.put_varint(long.fold(flags, |all, flag| all | flag));
     put_rate(out, spec.form.rate);
     if let Some(size) = spec.form.size {
         put_size(out, size);
@@ -356,9 +342,10 @@ fn read_proxy(reader: &mut Reader) -> Result<Proxy, WireError> {
 }
 
 pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec, WireError> {
+    let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
+    let pattern = Pattern::new(&pattern).map_err(|_| WireError::Invalid("pattern"))?;
     let all = reader.varint_max(2 * ASKS_SPARE - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
-    let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
     let size = optional(flags & ASKS_SIZE != 0, || read_size(reader))?;
     let audio = optional(flags & ASKS_AUDIO != 0, || read_audio(reader))?;
@@ -369,7 +356,7 @@ pub(super) fn read_subscription(reader: &mut Reader) -> Result<SubscriptionSpec,
         return Err(WireError::Invalid("proxy"));
     }
     Ok(SubscriptionSpec {
-        pattern: Pattern::new(&pattern).map_err(|_| WireError::Invalid("pattern"))?,
+        pattern,
         form: Form { rate, size, audio, bitrate, quality, via: None },
         within: optional(flags & ASKS_WITHIN != 0, || read_duration(reader, "within"))?,
         loss: optional(flags & ASKS_LOSS != 0, || read_loss(reader))?,

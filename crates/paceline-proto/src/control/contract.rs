@@ -150,7 +150,7 @@ pub(crate) fn demand_of(
 /// save more.
 fn envelope(spec: &PublisherSpec, form: Form, asks: &[Ask]) -> Option<Envelope> {
     let lossless = || asks.iter().all(|ask| ask.loss.x() == 0);
-    spec.budget(form)?.envelope.filter(|it| !it.learned || lossless())
+    spec.budget(form)?.envelope.filter(|it| !it.is_learned() || lossless())
 }
 
 /// Returns the samples of each window that admission may leave out. With an envelope none: those that miss may be

@@ -1,11 +1,13 @@
 //! Keeps the registry equal on all nodes by deltas, digests and snapshots.
 
 use super::Control;
+use super::codec::record::{put_change, read_change};
 use super::graph::Tree;
 use super::message::{Message, snapshot};
-use super::registry::{Applied, Change, NEIGHBOURS_MAX, NODES_MAX, Record};
+use super::registry::{Applied, Change, EntryKey, NEIGHBOURS_MAX, NODES_MAX, Record};
 use crate::ids::NodeId;
-use crate::wire::WireError;
+use crate::wire::segment::CONTROL_BYTES_MAX;
+use crate::wire::{Reader, WireError};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -20,6 +22,9 @@ const OUTBID_EVERY: Duration = Duration::from_millis(100);
 /// The limits of the messages buffered from a node that is not a neighbour yet: their number and bytes.
 const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 16_384;
+/// The longest record of this node, which others get in one message, and the part of it for publishers and subscriptions.
+const RECORD_BYTES_MAX: usize = CONTROL_BYTES_MAX - 65_536;
+pub(super) const DECLARED_BYTES_MAX: usize = RECORD_BYTES_MAX - (1 << 20);
 
 /// The times of recent digests and requests.
 #[derive(Debug, Default)]
@@ -31,6 +36,8 @@ pub(super) struct State {
     outbid: Option<Instant>,
     /// The messages of nodes whose hop is up only at their end, from their first digest on.
     early: BTreeMap<NodeId, Vec<Bytes>>,
+    /// The encoded size of this node's record when it was last computed, and of each change since then.
+    own_bytes: usize,
 }
 
 /// The digests to one neighbour.
@@ -82,17 +89,45 @@ impl State {
     }
 }
 
+/// Returns true if other nodes read a change as it is.
+fn is_readable(change: &Change) -> bool {
+    let mut out = Vec::new();
+    put_change(&mut out, change);
+    read_change(&mut Reader::new(out.into())).as_ref() == Ok(change)
+}
+
 impl Control {
     /// Applies a change to this node's record and floods it to all neighbours except `except`.
     pub(super) fn announce(&mut self, change: Change, except: Option<NodeId>) {
+        debug_assert!(is_readable(&change), "no other node can read {change:?}");
         let version = self.registry.version(self.me) + 1;
+        let delta = Message::Delta { node: self.me, version, change: change.clone() }.encode();
+        if !self.has_room(change.key(), delta.len()) && !matches!(change, Change::Remove(_)) {
+            self.rejected += 1;
+            return;
+        }
         match self.registry.apply((self.me, version), (change.clone(), 0)) {
-            Ok(_) => {
-                let delta = Message::Delta { node: self.me, version, change: change.clone() };
-                self.flood_change((self.me, version), &change, (&delta.encode(), except));
-            }
+            Ok(_) => self.flood_change((self.me, version), &change, (&delta, except)),
             Err(_) => self.rejected += 1,
         }
+    }
+
+    /// Returns true if this node's record has room for a change of `bytes`.
+    fn has_room(&mut self, key: EntryKey, bytes: usize) -> bool {
+        let most = match key {
+            EntryKey::Publisher(_) | EntryKey::Subscription(_) => DECLARED_BYTES_MAX,
+            EntryKey::Neighbour(_)
+            | EntryKey::Refusal(_)
+            | EntryKey::Mark(_)
+            | EntryKey::Place(_) => RECORD_BYTES_MAX,
+        };
+        self.flood.own_bytes += bytes;
+        if self.flood.own_bytes > most
+            && let Some(record) = self.registry.record(self.me)
+        {
+            self.flood.own_bytes = snapshot(self.me, record).len() + bytes;
+        }
+        self.flood.own_bytes <= most
     }
 
     /// Sends a change of `node`'s record, encoded as `message`, to all neighbours except `except`. A leaf gets
@@ -193,7 +228,7 @@ impl Control {
             self.contradictions += 1;
             return Ok(());
         }
-        let moves = matches!(change, Change::HopUp(..) | Change::HopDown(_));
+        let moves = matches!(change.key(), EntryKey::Neighbour(_));
         let kept = change.clone();
         if self.registry.is_reachable(node)
             && !self.reach.may_change(&self.registry, self.me, (from, node), &change)
@@ -207,6 +242,7 @@ impl Control {
                 if moves {
                     self.reach.topology_changed();
                 }
+                self.outputs.extend(Self::unread_change(node, &kept));
                 self.flood_change((node, version), &kept, (bytes, Some(from)));
             }
             Applied::Old => {}
@@ -247,7 +283,9 @@ impl Control {
             }
             return Ok(());
         }
+        let unread = self.unread_in(node, &record);
         if self.registry.replace(self.now, (from, node), (record, bytes.len()))? == Applied::New {
+            self.outputs.extend(unread);
             self.reach.topology_changed();
             self.flood.asked.remove(&node);
             self.flood_record(node, Some(from));

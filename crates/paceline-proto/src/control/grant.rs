@@ -7,6 +7,7 @@ use super::codec::{put_pair, read_pair};
 use super::graph::HOPS_MAX;
 use super::registry::{NAME_BYTES_MAX, PairKey};
 use super::spec::{HOST_LINK, SubscriptionSpec};
+use crate::envelope::Envelope;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
 use core::fmt;
@@ -244,7 +245,7 @@ impl Control {
         let spec =
             self.registry.record(publisher.node).and_then(|it| it.publishers.get(&publisher));
         let within = spec.map_or(request.within, |spec| spec.bound_for(request));
-        let learned = spec.and_then(|spec| spec.envelope).is_some_and(|it| it.learned);
+        let learned = spec.and_then(|spec| spec.envelope).is_some_and(Envelope::is_learned);
         let learned = learned && wanted.traffic.varies();
         let (revision, spare) = (request.revision, Vec::new());
         Grant { subscription, publisher, revision, bound, within, learned, hops, spare }

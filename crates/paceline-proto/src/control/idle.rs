@@ -6,7 +6,7 @@
 //! best effort.
 
 use super::Control;
-use super::registry::{Change, Mark, PairKey};
+use super::registry::{Change, EntryKey, Mark, PairKey};
 use crate::ids::PublisherId;
 use paceline_admit::reserve::{Key, Reason};
 use paceline_sched::Instant;
@@ -64,7 +64,7 @@ impl Control {
         let ended: Vec<PairKey> = idle.filter(ended).map(|(key, _)| *key).collect();
         for (subscription, publisher) in ended {
             self.admission.awake.remove(&(subscription, publisher));
-            self.announce(Change::Unmark(subscription, publisher), None);
+            self.announce(Change::Remove(EntryKey::Mark((subscription, publisher))), None);
         }
     }
 }

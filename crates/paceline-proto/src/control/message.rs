@@ -8,7 +8,7 @@ use bytes::Bytes;
 use paceline_admit::reserve;
 
 /// The longest question to a node, in bytes.
-pub const QUESTION_BYTES_MAX: usize = 4_096;
+pub const QUESTION_BYTES_MAX: usize = 8_192;
 /// The longest answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 

@@ -245,7 +245,7 @@ impl Tried<'_> {
             return None;
         }
         let each = u128::from(budget.bytes_max) * 8_000_000 / u128::from(period.as_nanos().max(1));
-        let mean = budget.envelope.map(|it| u128::from(it.bytes_per_s) / 125);
+        let mean = budget.envelope.map(|it| u128::from(it.bytes_per_s()) / 125);
         let full = u64::try_from(mean.map_or(each, |mean| mean.min(each))).unwrap_or(u64::MAX);
         let kbit = most(full, |kbit| self.fits(spec, form(kbit), &self.ask))?;
         at(kbit).filter(|_| kbit >= full / 8)

@@ -9,6 +9,7 @@ use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use crate::reason::Excess;
 use crate::rights::Lack;
+use crate::wire::WireError;
 use bytes::Bytes;
 use std::sync::Arc;
 
@@ -32,6 +33,15 @@ pub enum ControlOutput {
         lack: Lack,
         /// The tag or pattern; empty if the right applies to the whole node.
         tag: String,
+    },
+    /// A node has announced entries that this node cannot read, and therefore ignores.
+    Unread {
+        /// The node.
+        node: NodeId,
+        /// The first entries.
+        entries: Vec<UnreadEntry>,
+        /// The number of further ones.
+        more: usize,
     },
     /// This node has changed one of its subscriptions for another node.
     ChangedFor {
@@ -190,4 +200,14 @@ pub enum ControlOutput {
         /// The body passed to [`Control::answer`](super::Control::answer) there.
         body: Bytes,
     },
+}
+
+/// An entry in the record of a node that this node cannot read: a publisher, subscription, neighbour or refusal. It
+/// has no effect here, and neighbours get it unchanged.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnreadEntry {
+    /// The entry, such as `publisher 3 'robot/camera'`.
+    pub entry: String,
+    /// The first field that this node refuses.
+    pub error: WireError,
 }

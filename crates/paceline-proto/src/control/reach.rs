@@ -62,16 +62,12 @@ impl Reach {
         let joins = match change {
             Change::HopUp(next, _) => self.links(registry, me, (from, *next)),
             Change::Publish(..)
-            | Change::Unpublish(_)
             | Change::Subscribe(..)
-            | Change::Unsubscribe(_)
-            | Change::HopDown(_)
             | Change::Refuse(_)
-            | Change::Release(..)
             | Change::Mark(..)
-            | Change::Unmark(..)
             | Change::Place(..)
-            | Change::Unplace(..) => false,
+            | Change::Unread(..)
+            | Change::Remove(_) => false,
         };
         joins || self.connects(registry, me, (from, node))
     }
@@ -102,6 +98,7 @@ fn parts(registry: &Registry, me: NodeId) -> BTreeMap<NodeId, NodeId> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::registry::EntryKey;
     use super::super::spec::HopInfo;
     use super::*;
     use paceline_sched::Instant;
@@ -140,7 +137,8 @@ mod tests {
             reach.may_change(&registry, ME, (NodeId(from), NodeId(node)), &change)
         };
         assert!(changes(3, 2, Change::HopUp(NodeId(4), hop)), "2 also joins the other part");
-        assert!(!changes(3, 2, Change::HopDown(NodeId(1))));
-        assert!(changes(1, 2, Change::HopDown(NodeId(1))));
+        let leaves = Change::Remove(EntryKey::Neighbour(NodeId(1)));
+        assert!(!changes(3, 2, leaves.clone()));
+        assert!(changes(1, 2, leaves));
     }
 }

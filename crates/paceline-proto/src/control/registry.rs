@@ -1,18 +1,22 @@
 //! The registry: one record per node, which only that node originates, identical on every node.
 
 mod record;
+mod table;
 
-pub(crate) use record::{Change, Mark, PairKey, Record};
-pub(super) use record::{MARKS_MAX, PLACES_MAX};
+pub(crate) use record::{Change, EntryKey, Mark, PairKey, Record};
+pub(super) use record::{
+    MARKS, MARKS_MAX, NEIGHBOURS, PLACES, PLACES_MAX, PUBLISHERS, REFUSALS, SUBSCRIPTIONS,
+};
 pub use record::{NEIGHBOURS_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX};
+pub(crate) use table::{Read, Table, Unread};
 
 use super::spec::HopInfo;
 use crate::form::Proxy;
 use crate::ids::NodeId;
 use crate::wire::WireError;
 use paceline_sched::{Duration, Instant};
-use record::below;
 use std::collections::BTreeMap;
+use table::below;
 
 /// The most nodes in a registry.
 pub const NODES_MAX: usize = 4_096;
@@ -184,7 +188,7 @@ impl Registry {
             self.make_room((entry.from, node), bytes)?;
         }
         let Some(entry) = self.entries.get_mut(&node) else { return Ok(Applied::Gap) };
-        let is_hop = matches!(change, Change::HopUp(..) | Change::HopDown(_));
+        let is_hop = matches!(change.key(), EntryKey::Neighbour(_));
         entry.record.apply(node, change)?;
         self.hop_changes += u64::from(is_hop);
         if node != self.me {

@@ -79,7 +79,7 @@ impl PublisherSpec {
     pub fn bytes_per_s(&self, form: Form) -> Option<u64> {
         let budget = self.budget(form)?;
         if let Some(envelope) = budget.envelope {
-            return Some(envelope.bytes_per_s);
+            return Some(envelope.bytes_per_s());
         }
         let period = form.rate.period(Some(self.assumed_period()));
         let nanos = u128::from(period.map_or(1, Duration::as_nanos).max(1));
@@ -105,7 +105,7 @@ impl PublisherSpec {
         let second = narrow(bits / 8).max(1);
         let pictures = narrow(bits * u128::from(period.as_nanos()) / 8_000_000_000);
         let burst = second.max(pictures);
-        let envelope = Envelope { burst, bytes_per_s: second, learned: false };
+        let envelope = Envelope::declared(burst, second);
         Some(FormBudget { bytes_max: burst, envelope: Some(envelope) })
     }
 
@@ -122,7 +122,7 @@ impl PublisherSpec {
         let coded = bits_per_s.div_ceil(8);
         let bytes_per_s = coded + coded.div_ceil(SOUND_FAST);
         let burst = bytes_max.max(coded);
-        let envelope = Envelope { burst, bytes_per_s, learned: false };
+        let envelope = Envelope::declared(burst, bytes_per_s);
         Some(FormBudget { bytes_max, envelope: Some(envelope) })
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let FormBudget { bytes_max, envelope } = video.budget(small(None)).unwrap();
         // 320 · 180 pixels · 25 Hz / 4 = 360 kbit/s.
         let envelope = envelope.unwrap();
-        assert_eq!((bytes_max, envelope.burst, envelope.bytes_per_s), (45_000, 45_000, 45_000));
+        assert_eq!((bytes_max, envelope.burst(), envelope.bytes_per_s()), (45_000, 45_000, 45_000));
         let slow = PublisherSpec { period: Some(Duration::from_secs(4)), ..video };
         let FormBudget { bytes_max, .. } = slow.budget(small(Some(8_000))).unwrap();
         assert_eq!(bytes_max, 4_000, "one picture may use its whole period");
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(mic.form_of(form), form);
             let FormBudget { bytes_max, envelope } = mic.budget(form)?;
             let envelope = envelope.unwrap();
-            Some((bytes_max, envelope.burst, envelope.bytes_per_s))
+            Some((bytes_max, envelope.burst(), envelope.bytes_per_s()))
         };
         let stereo = "audio/pcm;format=s16le;rate=48000;channels=2";
         // Blocks of 20 ms.

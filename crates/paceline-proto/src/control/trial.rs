@@ -1,6 +1,6 @@
 //! Other traffic and delay bounds that a survey tests on every node of a path.
 
-use super::codec::read_envelope;
+use super::codec::{put_envelope, read_envelope};
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
 use crate::wire::{Reader, WireError, Writer};
@@ -42,8 +42,7 @@ impl TrafficTrial {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.put_varint(self.period.as_nanos());
         out.put_varint(self.bytes_max);
-        out.put_varint(self.envelope.burst);
-        out.put_varint(self.envelope.bytes_per_s);
+        put_envelope(out, self.envelope);
         out.put_varint(self.within.as_nanos());
     }
 

@@ -134,6 +134,7 @@ impl Seen {
             | ControlOutput::Asked { .. }
             | ControlOutput::Denied { .. }
             | ControlOutput::ChangedFor { .. }
+            | ControlOutput::Unread { .. }
             | ControlOutput::Answered { .. } => panic!("no message about contracts: {output:?}"),
         }
     }
@@ -262,6 +263,7 @@ impl Net {
                 ControlOutput::ChangedFor { node, subscription } => {
                     seen.changed_for.push((node, subscription));
                 }
+                output @ ControlOutput::Unread { .. } => panic!("all nodes are equal: {output:?}"),
                 ControlOutput::Answered { request, node, body } => {
                     seen.answered.push((request, node, body));
                 }

@@ -245,7 +245,7 @@ fn granted_trials_are_granted_when_they_are_declared() {
         .map(|step| TrafficTrial {
             period,
             bytes_max: 1_000 * step,
-            envelope: Envelope { burst: 1_000 * step, bytes_per_s: 25_000 * step, learned: false },
+            envelope: Envelope::declared(1_000 * step, 25_000 * step),
             within,
         })
         .collect();

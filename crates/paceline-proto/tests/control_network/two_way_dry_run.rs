@@ -115,7 +115,7 @@ fn granted_trials(mutual: bool, request: SubscriptionSpec, command_bytes: u64) -
     let trial = |step: u64| TrafficTrial {
         period: Duration::from_millis(40),
         bytes_max: 500 * step,
-        envelope: Envelope { burst: 500 * step, bytes_per_s: 12_500 * step, learned: false },
+        envelope: Envelope::declared(500 * step, 12_500 * step),
         within: Duration::from_millis(400),
     };
     net.nodes[2].survey_trials(net.now, pictures, request, (1..=40).map(trial).collect()).unwrap();

@@ -64,7 +64,7 @@ impl Clip {
         }
         let burst = (most + rate * u128::from(jitter.as_nanos())).div_ceil(1_000_000_000);
         let narrow = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);
-        let envelope = Envelope { burst: narrow(burst), bytes_per_s: narrow(rate), learned: false };
+        let envelope = Envelope::declared(narrow(burst), narrow(rate));
         (pictures().max().unwrap_or(1), envelope)
     }
 }
@@ -104,12 +104,12 @@ mod tests {
                     assert!(size <= largest && largest <= LONGEST);
                     sent += u128::from(size) * 1_000_000_000;
                     let between = period.mul_div(last - first, 1).saturating_sub(jitter);
-                    let allowed = u128::from(envelope.burst) * 1_000_000_000
-                        + u128::from(envelope.bytes_per_s) * u128::from(between.as_nanos());
+                    let allowed = u128::from(envelope.burst()) * 1_000_000_000
+                        + u128::from(envelope.bytes_per_s()) * u128::from(between.as_nanos());
                     closest = closest.min(allowed.checked_sub(sent).expect("within the envelope"));
                 }
             }
-            let spare = u128::from(envelope.bytes_per_s) * u128::from(jitter.as_nanos());
+            let spare = u128::from(envelope.bytes_per_s()) * u128::from(jitter.as_nanos());
             assert!(closest <= spare + 1_000_000_000, "{closest} nanobytes are never used");
         }
     }

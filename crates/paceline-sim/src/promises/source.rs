@@ -79,8 +79,8 @@ impl Source {
         let mean = u128::from(self.bytes_max) * 1_000_000_000 / u128::from(every);
         self.bytes_max = (self.bytes_max * (2 + chance.below(7))).min(LONGEST);
         let burst = self.bytes_max * (1 + chance.below(3)) + chance.below(self.bytes_max);
-        let bytes_per_s = u64::try_from(mean).unwrap_or(u64::MAX).max(1);
-        self.envelope = Some(Envelope { burst, bytes_per_s, learned: false });
+        let bytes_per_s = u64::try_from(mean).unwrap_or(u64::MAX);
+        self.envelope = Some(Envelope::declared(burst, bytes_per_s));
         (spec.bytes_max, spec.envelope) = (Some(self.bytes_max), self.envelope);
     }
 
@@ -156,12 +156,13 @@ impl Source {
     }
 
     /// Returns payloads that use the whole envelope: as long as it allows for some time, and short for some time.
-    fn bursts(self, Envelope { burst, bytes_per_s, .. }: Envelope) -> Payload {
-        let full = u128::from(burst) * 1_000_000_000;
+    fn bursts(self, envelope: Envelope) -> Payload {
+        let full = u128::from(envelope.burst()) * 1_000_000_000;
         let (mut allowed, mut before) = (full, Instant::ZERO);
         Box::new(move |number| {
             let now = self.at(number);
-            let more = u128::from(now.since(before).as_nanos()) * u128::from(bytes_per_s);
+            let more =
+                u128::from(now.since(before).as_nanos()) * u128::from(envelope.bytes_per_s());
             (allowed, before) = ((allowed + more).min(full), now);
             let most = u64::try_from(allowed / 1_000_000_000).unwrap_or(u64::MAX);
             let saves = self.varies && self.chance(number / 31).chance(400);

@@ -1,10 +1,11 @@
 //! The settings of a publisher, checked as they are made.
 
+use super::traffic::Declared;
 use crate::error::{Contradiction, PublishError};
 use crate::history::History;
 use crate::limits::HERTZ_MAX;
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::{Encoding, Kind, Tag};
+use paceline_proto::{Encoding, Kind, Size, Tag};
 use paceline_sched::ContractError;
 use std::time::Duration;
 
@@ -17,12 +18,13 @@ pub(super) struct Draft {
     rate_by: Option<&'static str>,
     /// The option that set the traffic.
     pub(super) traffic_by: Option<&'static str>,
+    pub(super) traffic: Option<Declared>,
 }
 
 impl Draft {
     pub(super) const fn new(tag: Tag) -> Self {
         let spec = PublisherSpec::new(tag);
-        Self { spec, kind: None, history: None, rate_by: None, traffic_by: None }
+        Self { spec, kind: None, history: None, rate_by: None, traffic_by: None, traffic: None }
     }
 
     pub(super) fn period(
@@ -47,6 +49,14 @@ impl Draft {
             Ok(period) => self.period("hz", period),
             Err(_) => Err(refuse),
         }
+    }
+
+    pub(super) fn picture_size(&mut self, size: Size) -> Result<(), PublishError> {
+        if size.pixels() == 0 {
+            return Err(PublishError::Size(size));
+        }
+        self.spec.size = Some(size);
+        Ok(())
     }
 
     pub(super) fn within(&mut self, bound: Duration) -> Result<(), PublishError> {

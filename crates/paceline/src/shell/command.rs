@@ -30,14 +30,14 @@ pub(crate) type TriedQuote = (Quote, u64);
 
 /// A command of the engine.
 pub(crate) enum Command {
-    Publish(PublisherSpec, Arc<PublisherShared>, Sender<PublisherId>),
+    Publish(PublisherSpec, Arc<PublisherShared>, Sender<Option<PublisherId>>),
     UpdatePublisher(PublisherId, PublisherSpec),
     /// Ends a publisher; optionally with the time for sending its samples, and the caller to
     /// notify.
     Unpublish(PublisherId, Option<(Duration, Sender<bool>)>),
     /// A scaler has delivered all samples of an ended publisher.
     Scaled(PublisherId),
-    Subscribe(SubscriptionSpec, Arc<Sink>, Sender<SubscriptionId>),
+    Subscribe(SubscriptionSpec, Arc<Sink>, Sender<Option<SubscriptionId>>),
     Unsubscribe(SubscriptionId),
     /// Reads all known subscriptions.
     Subscriptions(Sender<Vec<SubscriptionView>>),

@@ -3,6 +3,7 @@
 mod answers;
 mod capacity;
 mod change;
+mod declared;
 mod feedback;
 mod install;
 mod linger;
@@ -18,6 +19,7 @@ mod quote;
 mod sources;
 mod status;
 mod time;
+mod unread;
 
 use super::clock;
 use super::clockwork::follow::Follower;
@@ -44,9 +46,7 @@ use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
 use ordered::OrderedBuffers;
-use paceline_proto::control::{
-    Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec, WayChange, Ways,
-};
+use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::rights::PeerName;
 use paceline_proto::video::GroupBudget;
@@ -59,6 +59,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use unread::UnreadNotices;
 
 /// The interval of rate computation and of attempts to become the host's node.
 const TICK: Duration = Duration::from_millis(250);
@@ -142,6 +143,7 @@ pub(crate) struct Engine {
     unsettled: bool,
     pending: Vec<PendingStatus>,
     rates: Rates,
+    unread: UnreadNotices,
     next_tick: Instant,
     /// The time of the next decision. There is no delay while decisions are fast.
     decide_at: Instant,
@@ -196,6 +198,7 @@ impl Engine {
             unsettled: false,
             pending: Vec::new(),
             rates: Rates::default(),
+            unread: UnreadNotices::default(),
             next_tick: Instant::ZERO,
             decide_at: Instant::ZERO,
             undecided: false,
@@ -268,14 +271,7 @@ impl Engine {
     fn handle(&mut self, now: Instant, command: Command) {
         match command {
             Command::Publish(spec, shared, reply) => {
-                let id = self.control.publish(now, spec);
-                self.publishers.insert(id, shared);
-                self.begin_opening(now, id);
-                // Connect subscribers on this node before the caller continues.
-                if self.control.is_wanted_here(id) {
-                    self.drain(now);
-                }
-                let _ = reply.send(id);
+                let _ = reply.send(self.publish(now, spec, shared));
             }
             Command::UpdatePublisher(id, spec) => self.update_publisher(now, id, spec),
             Command::Unpublish(id, None) => self.linger(now, id, now + LINGER_MAX, None),
@@ -458,6 +454,7 @@ impl Engine {
                 output @ (ControlOutput::Denied { .. } | ControlOutput::ChangedFor { .. }) => {
                     self.gate.handle(&self.control, output);
                 }
+                output @ ControlOutput::Unread { .. } => self.note_unread(output),
                 ControlOutput::Asked { request, from, via, body } => {
                     self.handle_question(now, request, (via, from), body);
                 }
@@ -467,31 +464,6 @@ impl Engine {
             }
         }
         self.end_openings(now);
-    }
-
-    fn subscribe(
-        &mut self,
-        now: Instant,
-        spec: SubscriptionSpec,
-        sink: Arc<Sink>,
-    ) -> SubscriptionId {
-        let id = self.control.subscribe(now, spec);
-        if let Some(held) = sink.held() {
-            self.holder.hold(id, held.clone());
-        }
-        self.sinks.insert(id, sink);
-        // Connect publishers on this node before the caller continues.
-        if self.control.hears_here(id) {
-            self.drain(now);
-        }
-        id
-    }
-
-    fn unsubscribe(&mut self, now: Instant, id: SubscriptionId) {
-        self.control.unsubscribe(now, id);
-        self.sinks.remove(&id);
-        self.holder.release(id);
-        self.heard.remove(&id);
     }
 
     fn tick(&mut self, now: Instant) {
@@ -507,6 +479,7 @@ impl Engine {
         self.end_unused_buffers(now);
         self.follower.iter_mut().for_each(Follower::tick);
         self.note_neighbours();
+        self.log_unread(now);
         self.gate.renew(now, &mut self.control, self.links.iter().map(|link| &link.config));
     }
 

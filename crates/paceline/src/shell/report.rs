@@ -10,7 +10,7 @@ mod times;
 use crate::delivery::TimedStatus;
 use crate::status::{
     BufferStatus, LinkReserved, LinkStatus, MutedStatus, NodeStatus, PublisherStatus,
-    StalledThread, StreamContract, StreamStatus, SubscriptionStatus,
+    StalledThread, StreamContract, StreamStatus, SubscriptionStatus, UnreadStatus,
 };
 use bytes::Bytes;
 use paceline_proto::control::{Grant, ProcessorUse};
@@ -57,6 +57,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_option(status.clock.as_ref(), clock::put, &mut out);
     put_rows(&status.subscriptions, put_timed, &mut out);
     put_option(status.buffer.as_ref(), reserved::put_host, &mut out);
+    put_rows(&status.unread, put_unread, &mut out);
     out
 }
 
@@ -78,6 +79,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         stalled: Vec::new(),
         clock: None,
         buffer: None,
+        unread: Vec::new(),
     };
     let mended = if r.is_empty() { Vec::new() } else { read_rows(r, read_mended)? };
     for (link, mended) in status.links.iter_mut().zip(mended) {
@@ -102,6 +104,9 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     }
     if !r.is_empty() {
         status.buffer = read_option(r, reserved::read_host)?;
+    }
+    if !r.is_empty() {
+        status.unread = read_rows(r, read_unread)?;
     }
     Ok(status)
 }
@@ -331,6 +336,21 @@ fn put_stalled(row: &StalledThread, out: &mut Vec<u8>) {
 
 fn read_stalled(r: &mut Reader) -> Result<StalledThread, WireError> {
     Ok(StalledThread { thread: r.text(TEXT_MAX, "thread")?, still: read_time(r)? })
+}
+
+fn put_unread(row: &UnreadStatus, out: &mut Vec<u8>) {
+    out.put_u64(row.node.0);
+    put_text(&row.entry, out);
+    put_text(&row.reason, out);
+}
+
+fn read_unread(r: &mut Reader) -> Result<UnreadStatus, WireError> {
+    let node = NodeId(r.u64("node")?);
+    Ok(UnreadStatus {
+        node,
+        entry: r.text(TEXT_MAX, "entry")?,
+        reason: r.text(TEXT_MAX, "reason")?,
+    })
 }
 
 fn read_mended(r: &mut Reader) -> Result<MendCounters, WireError> {

@@ -220,10 +220,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn offered(self, offer: &Offer) -> Self {
-        self.set(|draft| {
-            draft.offered(offer);
-            Ok(())
-        })
+        self.set(|draft| draft.offered(offer))
     }
 
     /// Sets the node that scales the samples. Defaults to the publisher's node.
@@ -238,7 +235,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn proxy(self, proxy: Proxy) -> Self {
-        self.with(|spec| spec.proxy = proxy)
+        self.set(|draft| draft.proxy(proxy))
     }
 
     /// Sets the length of the queue in samples, from 1 to 65,536. Defaults to 64. A full queue
@@ -356,7 +353,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// Reports the first wrong value of the builder, with the allowed range:
     /// - [`SubscribeError::Pattern`] or [`SubscribeError::Private`] for the pattern,
     /// - [`SubscribeError::Rate`], [`SubscribeError::EveryZero`], [`SubscribeError::Size`],
-    ///   [`SubscribeError::Audio`], [`SubscribeError::ZeroWithin`], [`SubscribeError::Idle`], [`SubscribeError::IdleWithoutContract`],
+    ///   [`SubscribeError::Audio`], [`SubscribeError::ProxyName`], [`SubscribeError::ZeroWithin`], [`SubscribeError::Idle`], [`SubscribeError::IdleWithoutContract`],
     ///   [`SubscribeError::TiedWithoutContract`], [`SubscribeError::Contract`],
     ///   [`SubscribeError::Queue`] or [`SubscribeError::Limits`] for a setting, and
     /// - [`SubscribeError::Contradiction`] for two settings that exclude each other: `every` and

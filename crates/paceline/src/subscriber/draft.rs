@@ -2,6 +2,7 @@
 //! [`Draft::check`] that the values go together.
 
 use super::choice::Choice;
+use crate::check::is_name;
 use crate::error::{Contradiction, SubscribeError};
 use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
@@ -49,22 +50,34 @@ impl Draft {
     }
 
     /// Replaces one value of the request by the first one offered, or the rate and the size.
-    pub(super) fn offered(&mut self, offer: &Offer) {
+    pub(super) fn offered(&mut self, offer: &Offer) -> Result<(), SubscribeError> {
         let Offer { max_millihertz, size, together, bitrate, within, loss, .. } = *offer;
         let millihertz = max_millihertz.and_then(|rate| u32::try_from(rate).ok());
-        let form = &mut self.spec.form;
         if let Some(rate) = millihertz.and_then(NonZeroU32::new) {
-            form.rate = Rate::Max(rate);
-            form.size = size.filter(|_| together).or(form.size);
-        } else if size.is_some() {
-            form.size = size;
+            self.spec.form.rate = Rate::Max(rate);
+            if let Some(size) = size.filter(|_| together) {
+                self.size(size.width, size.height)?;
+            }
+        } else if let Some(size) = size {
+            self.size(size.width, size.height)?;
         } else if bitrate.is_some() {
-            form.bitrate = bitrate;
-        } else if within.is_some() {
-            self.spec.within = within;
+            self.spec.form.bitrate = bitrate;
+        } else if let Some(within) = within {
+            self.within(within.into())?;
         } else if loss.is_some() {
             self.spec.loss = loss;
         }
+        Ok(())
+    }
+
+    pub(super) fn proxy(&mut self, proxy: Proxy) -> Result<(), SubscribeError> {
+        if let Proxy::Node(name) = &proxy
+            && !is_name(name)
+        {
+            return Err(SubscribeError::ProxyName(name.to_string()));
+        }
+        self.spec.proxy = proxy;
+        Ok(())
     }
 
     pub(super) fn size(&mut self, width: u32, height: u32) -> Result<(), SubscribeError> {

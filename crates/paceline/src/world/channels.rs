@@ -227,15 +227,15 @@ fn declare(
     builder: PublisherBuilder<'_>,
     traffic: &ContractTraffic,
 ) -> Result<Publisher, PublishError> {
-    let (period, largest, Envelope { burst, bytes_per_s, .. }) = declaration(traffic);
+    let (period, largest, envelope) = declaration(traffic);
     let builder = builder.period(period.into()).bytes_max(largest);
-    builder.traffic(bytes_per_s.saturating_mul(8), burst).declare()
+    builder.traffic(envelope.bytes_per_s().saturating_mul(8), envelope.burst()).declare()
 }
 
 /// Returns the declared period, largest sample and envelope of promised updates.
 pub(super) const fn declaration(traffic: &ContractTraffic) -> (Duration, u64, Envelope) {
     let ContractTraffic { bytes_per_s, burst, largest, spacing, .. } = *traffic;
-    (spacing, largest, Envelope { burst, bytes_per_s, learned: false })
+    (spacing, largest, Envelope::declared(burst, bytes_per_s))
 }
 
 /// The shortest delay that is requested from the network.

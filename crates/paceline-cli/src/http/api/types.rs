@@ -10,7 +10,7 @@ use super::{
 use crate::status::{
     Ages, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, NodeClock,
     Processor, Publisher, QueueBuffer, RequestedForm, Reservation, ReservedHop, Stalled, Stream,
-    Subscription, Timed,
+    Subscription, Timed, Unread,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -63,6 +63,7 @@ fn written() -> String {
         Mended::decl(&config),
         QueueBuffer::decl(&config),
         Stalled::decl(&config),
+        Unread::decl(&config),
     ] {
         text.push_str(&format!("\nexport {decl}\n"));
     }

@@ -189,6 +189,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         buffer: None,
         drops: Drops::default(),
         stalled: vec![],
+        unread: vec![],
         clock: Some(ClockReport {
             status: ClockStatus::Synchronised,
             error_nanos: Some(40_100),
@@ -332,6 +333,7 @@ fn expected_robot() -> serde_json::Value {
         "links": [expected_link()],
         "reservations": [expected_reservation()],
         "stalled": [],
+        "unread": [],
         "clock": { "status": "synchronised", "error_us": 41, "system_offset_us": 0 },
         "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
@@ -390,6 +392,7 @@ fn the_schema_is_stable() {
                 "links": [],
                 "reservations": [],
                 "stalled": [],
+                "unread": [],
                 "processor": null,
                 "clock": { "status": "synchronised", "error_us": 41, "system_offset_us": 0 },
                 "dropped": {},

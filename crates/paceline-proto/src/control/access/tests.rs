@@ -1,6 +1,6 @@
 use super::super::booking;
 use super::super::pair::Place;
-use super::super::registry::Record;
+use super::super::registry::{Record, Table};
 use super::super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::super::split::Split;
 use super::*;
@@ -36,7 +36,7 @@ fn relay(publisher: (PublisherId, Arc<PublisherSpec>)) -> Control {
         let record = Record {
             version: 7,
             name: name.to_owned(),
-            neighbours: BTreeMap::from([(ME, hop())]),
+            neighbours: Table::from_iter([(ME, hop())]),
             publishers: own.into_iter().collect(),
             ..Record::default()
         };

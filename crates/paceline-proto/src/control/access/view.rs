@@ -85,38 +85,20 @@ impl View<'_> {
         seen
     }
 
-    /// Returns the change as the leaf sees it.
+    /// Returns the change as the leaf sees it. What this node cannot read, it cannot show by rights.
     pub(in crate::control) fn change(&self, node: NodeId, change: Change) -> Change {
-        if self.is_own(node) {
-            return change;
-        }
-        match change {
-            Change::Publish(index, spec) if !self.shows_publisher(&spec) => {
-                Change::Unpublish(index)
-            }
-            Change::Subscribe(index, spec) if !self.shows_subscription(&spec) => {
-                Change::Unsubscribe(index)
-            }
-            Change::HopUp(hop, _) if !self.shows(hop) => Change::HopDown(hop),
-            Change::Refuse(refusal)
-                if !self.shows_refusal((refusal.subscription, refusal.publisher)) =>
-            {
-                Change::Release(refusal.subscription, refusal.publisher)
-            }
-            Change::Mark(key, ..) if !self.shows_refusal(key) => Change::Unmark(key.0, key.1),
-            Change::Place(key, _) if !self.shows_refusal(key) => Change::Unplace(key.0, key.1),
-            change @ (Change::Publish(..)
-            | Change::Unpublish(_)
-            | Change::Subscribe(..)
-            | Change::Unsubscribe(_)
-            | Change::HopUp(..)
-            | Change::HopDown(_)
-            | Change::Refuse(_)
-            | Change::Release(..)
-            | Change::Mark(..)
-            | Change::Unmark(..)
-            | Change::Place(..)
-            | Change::Unplace(..)) => change,
-        }
+        let shown = self.is_own(node)
+            || match &change {
+                Change::Publish(_, spec) => self.shows_publisher(spec),
+                Change::Subscribe(_, spec) => self.shows_subscription(spec),
+                Change::HopUp(hop, _) => self.shows(*hop),
+                Change::Refuse(refusal) => {
+                    self.shows_refusal((refusal.subscription, refusal.publisher))
+                }
+                Change::Mark(pair, ..) | Change::Place(pair, _) => self.shows_refusal(*pair),
+                Change::Unread(..) => false,
+                Change::Remove(_) => true,
+            };
+        if shown { change } else { Change::Remove(change.key()) }
     }
 }

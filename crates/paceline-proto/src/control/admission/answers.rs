@@ -3,7 +3,7 @@
 use super::{Admission, Asked, Basis, Standing};
 use crate::control::booking::Replaced;
 use crate::control::refusal::Refusal;
-use crate::control::registry::{Change, PairKey, REFUSALS_MAX};
+use crate::control::registry::{Change, EntryKey, PairKey, REFUSALS_MAX};
 use crate::control::spec::{PublisherSpec, SubscriptionSpec};
 use crate::ids::NodeId;
 use paceline_admit::reserve::{Reason, Request};
@@ -225,7 +225,7 @@ impl Admission {
         let of = basis.request.revision;
         if reported.as_ref().is_some_and(|reported| reported.revision != of) {
             // The earlier refusal was of another request and does not apply to this one.
-            self.changes.push(Change::Release(key.0, key.1));
+            self.changes.push(Change::Remove(EntryKey::Refusal(key)));
         }
         let refusal = reported.filter(|reported| reported.revision == of);
         let doubled = |time: Duration, most: u32| time.mul_div(1 << (tries - 1).min(most), 1);
@@ -382,7 +382,7 @@ impl Admission {
     pub(super) fn release(&mut self, key: PairKey) {
         let reported = self.end_backoff(key).is_some_and(|backoff| backoff.refusal.is_some());
         if reported {
-            self.changes.push(Change::Release(key.0, key.1));
+            self.changes.push(Change::Remove(EntryKey::Refusal(key)));
         }
     }
 

@@ -5,7 +5,7 @@ use crate::control::best_effort::BestEffort;
 use crate::control::cut;
 use crate::control::pair::Pair;
 use crate::control::refusal::{Refusal, RefusalReason};
-use crate::control::registry::{Change, Mark, PairKey};
+use crate::control::registry::{Change, EntryKey, Mark, PairKey};
 use std::collections::BTreeMap;
 
 /// The next step of a pair's node.
@@ -81,7 +81,7 @@ impl Admission {
         let wanted: BTreeMap<PairKey, (u64, Mark)> = wanted.collect();
         let over = |(key, (_, mark)): (&PairKey, &(u64, Mark))| {
             (*mark != Mark::Idle && !wanted.contains_key(key))
-                .then_some(Change::Unmark(key.0, key.1))
+                .then_some(Change::Remove(EntryKey::Mark(*key)))
         };
         let mut changes: Vec<Change> = mine.marks.iter().filter_map(over).collect();
         let mut free = self.free_marks(mine);

@@ -1,186 +1,218 @@
 //! The encoding of records and of their changes. Tables are in strictly increasing order of their ids, so
 //! every record has exactly one encoding.
+//!
+//! An entry is its key, a length and a body of that length. Keys, lengths and the order of tables are those of the
+//! message: an error there refuses it. An error in a body concerns that entry alone ([`Unread`]).
 
+use super::refusal::{put_refusal_of, read_refusal_of};
 use super::{
-    REVISION_MAX, put_hop, put_pair, put_publisher, put_refusal, put_subscription, read_hop,
-    read_pair, read_publisher, read_refusal, read_subscription,
+    REVISION_MAX, put_hop, put_pair, put_publisher, put_subscription, read_hop, read_pair,
+    read_publisher, read_subscription,
 };
 use crate::control::registry::{
-    Change, MARKS_MAX, Mark, NAME_BYTES_MAX, NEIGHBOURS_MAX, PLACES_MAX, PUBLISHERS_MAX, PairKey,
-    REFUSALS_MAX, Record, SUBSCRIPTIONS_MAX, VERSION_MAX,
+    Change, EntryKey, MARKS, Mark, NAME_BYTES_MAX, NEIGHBOURS, PLACES, PUBLISHERS, PairKey,
+    REFUSALS, Read, Record, SUBSCRIPTIONS, Table, Unread, VERSION_MAX,
 };
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
-use std::collections::BTreeMap;
+use bytes::Bytes;
 use std::sync::Arc;
 
-const PUBLISH: u8 = 0;
-const UNPUBLISH: u8 = 1;
-const SUBSCRIBE: u8 = 2;
-const UNSUBSCRIBE: u8 = 3;
-const HOP_UP: u8 = 4;
-const HOP_DOWN: u8 = 5;
-const REFUSE: u8 = 6;
-const RELEASE: u8 = 7;
+/// The longest body of an entry, in bytes: a publisher with all its measured forms has less than half of it.
+const BODY_BYTES_MAX: usize = 8_192;
+
+// The kinds of changes: each even one sets an entry, and the next one removes it.
+const PUBLISHER: u8 = 0;
+const SUBSCRIPTION: u8 = 2;
+const NEIGHBOUR: u8 = 4;
+const REFUSAL: u8 = 6;
 const MARK: u8 = 8;
-const UNMARK: u8 = 9;
 const PLACE: u8 = 10;
-const UNPLACE: u8 = 11;
+const REMOVED: u8 = 1;
 
-fn put_kind(out: &mut Vec<u8>, kind: u8, index: u32) {
-    out.put_u8(kind);
-    out.put_varint(u64::from(index));
-}
-
-pub(in crate::control) fn put_change(out: &mut Vec<u8>, change: &Change) {
-    match change {
-        Change::Publish(index, spec) => {
-            put_kind(out, PUBLISH, *index);
-            put_publisher(out, spec);
+fn put_key(out: &mut Vec<u8>, key: EntryKey, removed: u8) {
+    match key {
+        EntryKey::Publisher(index) => {
+            out.put_u8(PUBLISHER | removed);
+            out.put_varint(index.into());
         }
-        Change::Unpublish(index) => put_kind(out, UNPUBLISH, *index),
-        Change::Subscribe(index, spec) => {
-            put_kind(out, SUBSCRIBE, *index);
-            put_subscription(out, spec);
+        EntryKey::Subscription(index) => {
+            out.put_u8(SUBSCRIPTION | removed);
+            out.put_varint(index.into());
         }
-        Change::Unsubscribe(index) => put_kind(out, UNSUBSCRIBE, *index),
-        Change::HopUp(node, hop) => {
-            out.put_u8(HOP_UP);
-            out.put_u64(node.0);
-            put_hop(out, hop);
-        }
-        Change::HopDown(node) => {
-            out.put_u8(HOP_DOWN);
+        EntryKey::Neighbour(node) => {
+            out.put_u8(NEIGHBOUR | removed);
             out.put_u64(node.0);
         }
-        Change::Refuse(refusal) => {
-            out.put_u8(REFUSE);
-            put_refusal(out, refusal);
+        EntryKey::Refusal((of, by)) => {
+            out.put_u8(REFUSAL | removed);
+            put_pair(out, of, by);
         }
-        Change::Release(subscription, publisher) => {
-            out.put_u8(RELEASE);
-            put_pair(out, *subscription, *publisher);
+        EntryKey::Mark((of, by)) => {
+            out.put_u8(MARK | removed);
+            put_pair(out, of, by);
         }
-        Change::Mark(key, revision, mark) => {
-            out.put_u8(MARK);
-            put_mark(out, *key, (*revision, *mark));
-        }
-        Change::Unmark(subscription, publisher) => {
-            out.put_u8(UNMARK);
-            put_pair(out, *subscription, *publisher);
-        }
-        Change::Place(key, place) => {
-            out.put_u8(PLACE);
-            put_place(out, *key, *place);
-        }
-        Change::Unplace(subscription, publisher) => {
-            out.put_u8(UNPLACE);
-            put_pair(out, *subscription, *publisher);
+        EntryKey::Place((of, by)) => {
+            out.put_u8(PLACE | removed);
+            put_pair(out, of, by);
         }
     }
 }
 
-fn put_place(out: &mut Vec<u8>, key: PairKey, place: NodeId) {
-    put_pair(out, key.0, key.1);
-    out.put_u64(place.0);
+/// Reads the place of a changed entry, and whether the entry is removed.
+fn read_key(reader: &mut Reader) -> Result<(EntryKey, bool), WireError> {
+    let kind = reader.u8("change")?;
+    let key = match kind & !REMOVED {
+        PUBLISHER => EntryKey::Publisher(reader.varint32("publisher")?),
+        SUBSCRIPTION => EntryKey::Subscription(reader.varint32("subscription")?),
+        NEIGHBOUR => EntryKey::Neighbour(NodeId(reader.u64("neighbour")?)),
+        REFUSAL => EntryKey::Refusal(read_pair(reader)?),
+        MARK => EntryKey::Mark(read_pair(reader)?),
+        PLACE => EntryKey::Place(read_pair(reader)?),
+        _ => return Err(WireError::Invalid("change")),
+    };
+    Ok((key, kind & REMOVED != 0))
 }
 
-fn read_place(reader: &mut Reader) -> Result<(PairKey, NodeId), WireError> {
-    Ok((read_pair(reader)?, NodeId(reader.u64("place")?)))
+/// Appends the length and the bytes of a body.
+fn put_body(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    let mut body = Vec::new();
+    put(&mut body);
+    put_bytes(out, &body);
 }
 
-fn put_mark(out: &mut Vec<u8>, key: PairKey, (revision, mark): (u64, Mark)) {
-    put_pair(out, key.0, key.1);
+fn put_bytes(out: &mut Vec<u8>, body: &[u8]) {
+    out.put_varint(body.len() as u64);
+    out.put_bytes(body);
+}
+
+/// Reads a body. One that cannot be read is kept as it is.
+fn read_body<V>(
+    reader: &mut Reader,
+    read: impl FnOnce(&mut Reader) -> Result<V, WireError>,
+) -> Result<Read<V>, WireError> {
+    let len = reader.len(BODY_BYTES_MAX, "length of an entry")?;
+    let bytes = reader.bytes(len, "entry")?;
+    let mut body = Reader::new(bytes.clone());
+    let value = read(&mut body).and_then(|value| body.finish().map(|()| value));
+    // A part of the message would keep all of it in memory.
+    Ok(value.map_err(|error| Unread { bytes: Bytes::copy_from_slice(&bytes), error }))
+}
+
+pub(in crate::control) fn put_change(out: &mut Vec<u8>, change: &Change) {
+    put_key(out, change.key(), if matches!(change, Change::Remove(_)) { REMOVED } else { 0 });
+    match change {
+        Change::Publish(_, spec) => put_body(out, |out| put_publisher(out, spec)),
+        Change::Subscribe(_, spec) => put_body(out, |out| put_subscription(out, spec)),
+        Change::HopUp(_, hop) => put_body(out, |out| put_hop(out, hop)),
+        Change::Refuse(refusal) => put_body(out, |out| put_refusal_of(out, refusal)),
+        Change::Mark(_, revision, mark) => put_body(out, |out| put_mark(out, (*revision, *mark))),
+        Change::Place(_, place) => put_body(out, |out| out.put_u64(place.0)),
+        Change::Unread(_, unread) => put_bytes(out, &unread.bytes),
+        Change::Remove(_) => {}
+    }
+}
+
+fn put_mark(out: &mut Vec<u8>, (revision, mark): (u64, Mark)) {
     out.put_varint(revision);
     out.put_u8(mark.code());
 }
 
-fn read_mark(reader: &mut Reader) -> Result<(PairKey, (u64, Mark)), WireError> {
-    let (key, revision) = (read_pair(reader)?, reader.varint_max(REVISION_MAX, "revision")?);
+fn read_mark(reader: &mut Reader) -> Result<(u64, Mark), WireError> {
+    let revision = reader.varint_max(REVISION_MAX, "revision")?;
     let mark = Mark::from_code(reader.u8("mark")?).ok_or(WireError::Invalid("mark"))?;
-    Ok((key, (revision, mark)))
+    Ok((revision, mark))
+}
+
+fn read_spec(reader: &mut Reader) -> Result<Arc<super::PublisherSpec>, WireError> {
+    read_publisher(reader).map(Arc::new)
+}
+
+fn read_place(reader: &mut Reader) -> Result<NodeId, WireError> {
+    reader.u64("place").map(NodeId)
 }
 
 pub(in crate::control) fn read_change(reader: &mut Reader) -> Result<Change, WireError> {
-    match reader.u8("change")? {
-        PUBLISH => {
-            let index = reader.varint32("publisher")?;
-            Ok(Change::Publish(index, Arc::new(read_publisher(reader)?)))
-        }
-        UNPUBLISH => reader.varint32("publisher").map(Change::Unpublish),
-        SUBSCRIBE => {
-            let index = reader.varint32("subscription")?;
-            Ok(Change::Subscribe(index, read_subscription(reader)?))
-        }
-        UNSUBSCRIBE => reader.varint32("subscription").map(Change::Unsubscribe),
-        HOP_UP => {
-            let node = NodeId(reader.u64("neighbour")?);
-            Ok(Change::HopUp(node, read_hop(reader)?))
-        }
-        HOP_DOWN => reader.u64("neighbour").map(|node| Change::HopDown(NodeId(node))),
-        REFUSE => read_refusal(reader).map(Change::Refuse),
-        RELEASE => {
-            let (subscription, publisher) = read_pair(reader)?;
-            Ok(Change::Release(subscription, publisher))
-        }
-        MARK => {
-            let (key, (revision, mark)) = read_mark(reader)?;
-            Ok(Change::Mark(key, revision, mark))
-        }
-        UNMARK => read_pair(reader).map(|(of, by)| Change::Unmark(of, by)),
-        PLACE => read_place(reader).map(|(key, place)| Change::Place(key, place)),
-        UNPLACE => read_pair(reader).map(|(of, by)| Change::Unplace(of, by)),
-        _ => Err(WireError::Invalid("change")),
+    let (key, removed) = read_key(reader)?;
+    if removed {
+        return Ok(Change::Remove(key));
     }
+    let change = match key {
+        EntryKey::Publisher(index) => {
+            read_body(reader, read_spec)?.map(|spec| Change::Publish(index, spec))
+        }
+        EntryKey::Subscription(index) => {
+            read_body(reader, read_subscription)?.map(|spec| Change::Subscribe(index, spec))
+        }
+        EntryKey::Neighbour(node) => {
+            read_body(reader, read_hop)?.map(|hop| Change::HopUp(node, hop))
+        }
+        EntryKey::Refusal(pair) => {
+            read_body(reader, |reader| read_refusal_of(reader, pair))?.map(Change::Refuse)
+        }
+        EntryKey::Mark(pair) => {
+            read_body(reader, read_mark)?.map(|(revision, mark)| Change::Mark(pair, revision, mark))
+        }
+        EntryKey::Place(pair) => {
+            read_body(reader, read_place)?.map(|place| Change::Place(pair, place))
+        }
+    };
+    Ok(change.unwrap_or_else(|unread| Change::Unread(key, unread)))
+}
+
+fn put_table<K: Ord + Copy, V>(
+    out: &mut Vec<u8>,
+    table: &Table<K, V>,
+    put_key: impl Fn(&mut Vec<u8>, K),
+    put: impl Fn(&mut Vec<u8>, &V),
+) {
+    out.put_varint(table.entries() as u64);
+    for (key, entry) in table.all() {
+        put_key(out, key);
+        match entry {
+            Ok(value) => put_body(out, |out| put(out, value)),
+            Err(unread) => put_bytes(out, &unread.bytes),
+        }
+    }
+}
+
+fn put_index(out: &mut Vec<u8>, index: u32) {
+    out.put_varint(index.into());
+}
+
+fn put_pair_key(out: &mut Vec<u8>, pair: PairKey) {
+    put_pair(out, pair.0, pair.1);
 }
 
 pub(in crate::control) fn put_record(out: &mut Vec<u8>, record: &Record) {
     out.put_varint(record.version);
     out.put_text(&record.name);
-    out.put_varint(record.publishers.len() as u64);
-    for (id, spec) in &record.publishers {
-        out.put_varint(u64::from(id.index));
-        put_publisher(out, spec);
-    }
-    out.put_varint(record.subscriptions.len() as u64);
-    for (id, spec) in &record.subscriptions {
-        out.put_varint(u64::from(id.index));
-        put_subscription(out, spec);
-    }
-    out.put_varint(record.neighbours.len() as u64);
-    for (node, hop) in &record.neighbours {
-        out.put_u64(node.0);
-        put_hop(out, hop);
-    }
-    out.put_varint(record.refusals.len() as u64);
-    for refusal in record.refusals.values() {
-        put_refusal(out, refusal);
-    }
-    out.put_varint(record.marks.len() as u64);
-    for (key, mark) in &record.marks {
-        put_mark(out, *key, *mark);
-    }
-    out.put_varint(record.places.len() as u64);
-    for (key, place) in &record.places {
-        put_place(out, *key, *place);
-    }
+    let publisher = |out: &mut Vec<u8>, id: PublisherId| put_index(out, id.index);
+    put_table(out, &record.publishers, publisher, |out, spec| put_publisher(out, spec));
+    let subscription = |out: &mut Vec<u8>, id: SubscriptionId| put_index(out, id.index);
+    put_table(out, &record.subscriptions, subscription, put_subscription);
+    put_table(out, &record.neighbours, |out, node| out.put_u64(node.0), put_hop);
+    put_table(out, &record.refusals, put_pair_key, put_refusal_of);
+    put_table(out, &record.marks, put_pair_key, |out, mark| put_mark(out, *mark));
+    put_table(out, &record.places, put_pair_key, |out, place| out.put_u64(place.0));
 }
 
 /// Reads a table entry by entry, so that allocations never exceed the size of the input.
 fn read_table<K: Ord + Copy, V>(
     reader: &mut Reader,
-    max: usize,
-    field: &'static str,
-    read: impl Fn(&mut Reader) -> Result<(K, V), WireError>,
-) -> Result<BTreeMap<K, V>, WireError> {
+    (max, field): (usize, &'static str),
+    read_key: impl Fn(&mut Reader) -> Result<K, WireError>,
+    read: impl Fn(&mut Reader, K) -> Result<V, WireError>,
+) -> Result<Table<K, V>, WireError> {
     let count = reader.len(max, field)?;
-    let mut table = BTreeMap::new();
+    let (mut table, mut last) = (Table::default(), None);
     for _ in 0..count {
-        let (key, value) = read(reader)?;
-        if table.last_key_value().is_some_and(|(last, _)| *last >= key) {
+        let key = read_key(reader)?;
+        if last.replace(key).is_some_and(|last| last >= key) {
             return Err(WireError::Invalid(field));
         }
-        table.insert(key, value);
+        let entry = read_body(reader, |reader| read(reader, key))?;
+        table.set(key, entry, (max, field))?;
     }
     Ok(table)
 }
@@ -189,26 +221,25 @@ pub(in crate::control) fn read_record(
     reader: &mut Reader,
     node: NodeId,
 ) -> Result<Record, WireError> {
+    let publisher = |reader: &mut Reader| {
+        let index = reader.varint32("publisher")?;
+        Ok(PublisherId { node, index })
+    };
+    let subscription = |reader: &mut Reader| {
+        let index = reader.varint32("subscription")?;
+        Ok(SubscriptionId { node, index })
+    };
+    let neighbour = |reader: &mut Reader| reader.u64("neighbour").map(NodeId);
     Ok(Record {
         version: reader.varint_max(VERSION_MAX, "version")?,
         name: reader.text(NAME_BYTES_MAX, "name")?,
-        publishers: read_table(reader, PUBLISHERS_MAX, "publishers", |reader| {
-            let index = reader.varint32("publisher")?;
-            Ok((PublisherId { node, index }, Arc::new(read_publisher(reader)?)))
+        publishers: read_table(reader, PUBLISHERS, publisher, |reader, _| read_spec(reader))?,
+        subscriptions: read_table(reader, SUBSCRIPTIONS, subscription, |reader, _| {
+            read_subscription(reader)
         })?,
-        subscriptions: read_table(reader, SUBSCRIPTIONS_MAX, "subscriptions", |reader| {
-            let index = reader.varint32("subscription")?;
-            Ok((SubscriptionId { node, index }, read_subscription(reader)?))
-        })?,
-        neighbours: read_table(reader, NEIGHBOURS_MAX, "neighbours", |reader| {
-            let neighbour = NodeId(reader.u64("neighbour")?);
-            Ok((neighbour, read_hop(reader)?))
-        })?,
-        refusals: read_table(reader, REFUSALS_MAX, "refusals", |reader| {
-            let refusal = read_refusal(reader)?;
-            Ok(((refusal.subscription, refusal.publisher), refusal))
-        })?,
-        marks: read_table(reader, MARKS_MAX, "marks", read_mark)?,
-        places: read_table(reader, PLACES_MAX, "places", read_place)?,
+        neighbours: read_table(reader, NEIGHBOURS, neighbour, |reader, _| read_hop(reader))?,
+        refusals: read_table(reader, REFUSALS, read_pair, read_refusal_of)?,
+        marks: read_table(reader, MARKS, read_pair, |reader, _| read_mark(reader))?,
+        places: read_table(reader, PLACES, read_pair, |reader, _| read_place(reader))?,
     })
 }

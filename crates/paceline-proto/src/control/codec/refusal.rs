@@ -3,7 +3,7 @@
 use super::{REVISION_MAX, optional, put_pair, put_size, read_pair, read_size, read_unscalable};
 use crate::classes::Unguaranteed;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
-use crate::control::registry::NAME_BYTES_MAX;
+use crate::control::registry::{NAME_BYTES_MAX, PairKey};
 use crate::form::Size;
 use crate::ids::{NodeId, SubscriptionId};
 use crate::rights::{Lack, Quota, Right};
@@ -13,6 +13,11 @@ use paceline_sched::{Duration, LossTolerance};
 
 pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
     put_pair(out, refusal.subscription, refusal.publisher);
+    put_refusal_of(out, refusal);
+}
+
+/// Appends a refusal without its pair.
+pub(super) fn put_refusal_of(out: &mut Vec<u8>, refusal: &Refusal) {
     put_reason(out, refusal.reason);
     out.put_u64(refusal.node.0);
     out.put_text(&refusal.node_name);
@@ -158,8 +163,12 @@ fn read_offer(reader: &mut Reader) -> Result<Offer, WireError> {
 }
 
 pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, WireError> {
-    let (subscription, publisher) = read_pair(reader)?;
-    let reason = match reader.u8("refusal reason")? {
+    let pair = read_pair(reader)?;
+    read_refusal_of(reader, pair)
+}
+
+fn read_reason(reader: &mut Reader) -> Result<RefusalReason, WireError> {
+    Ok(match reader.u8("refusal reason")? {
         0 => RefusalReason::Capacity,
         1 => {
             let asked = read_size(reader)?;
@@ -211,7 +220,15 @@ pub(in crate::control) fn read_refusal(reader: &mut Reader) -> Result<Refusal, W
             RefusalReason::Buffer { needed, available: reader.varint("bytes of the buffer")? }
         }
         _ => return Err(WireError::Invalid("refusal reason")),
-    };
+    })
+}
+
+/// Reads a refusal of a pair.
+pub(super) fn read_refusal_of(
+    reader: &mut Reader,
+    (subscription, publisher): PairKey,
+) -> Result<Refusal, WireError> {
+    let reason = read_reason(reader)?;
     Ok(Refusal {
         subscription,
         publisher,

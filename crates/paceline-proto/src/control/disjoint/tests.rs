@@ -22,6 +22,7 @@ fn registry(hops: &[Hop]) -> Registry {
     }
     let mut registry = Registry::new(NodeId(0), String::new());
     for (node, neighbours) in records {
+        let neighbours = neighbours.into_iter().collect();
         let record = Record { version: 2, neighbours, ..Record::default() };
         let node = NodeId(node);
         registry.replace(Instant::ZERO, (node, node), (record, 9)).unwrap();
@@ -185,8 +186,12 @@ fn apart(hops: Vec<Hop>) -> Vec<Hop> {
 fn with_hops(registry: &Registry, change: impl Fn(NodeId, NodeId, &mut HopInfo)) -> Registry {
     let mut changed = Registry::new(NodeId(0), String::new());
     for (node, record) in registry.all() {
-        let mut record = Record { version: 3, ..record.clone() };
-        record.neighbours.iter_mut().for_each(|(to, hop)| change(node, *to, hop));
+        let neighbours = record.neighbours.iter().map(|(&to, hop)| {
+            let mut hop = hop.clone();
+            change(node, to, &mut hop);
+            (to, hop)
+        });
+        let record = Record { version: 3, neighbours: neighbours.collect(), ..record.clone() };
         changed.replace(Instant::ZERO, (node, node), (record, 9)).unwrap();
     }
     changed

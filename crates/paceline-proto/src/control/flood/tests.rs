@@ -1,5 +1,5 @@
-use super::super::output::ControlOutput;
-use super::super::registry::VERSION_MAX;
+use super::super::output::{ControlOutput, UnreadEntry};
+use super::super::registry::{EntryKey, Unread, VERSION_MAX};
 use super::super::spec::{HopInfo, PublisherSpec};
 use super::*;
 use crate::tag::Tag;
@@ -86,7 +86,8 @@ fn a_forged_record_of_another_node_is_refused() {
         assert_eq!(deliver(&mut control, HOSTILE, &forged), Ok(()));
     }
     assert_eq!(control.contradictions(), 2);
-    let withdrawn = Message::Delta { node: FAR, version: 8, change: Change::HopDown(GOOD) };
+    let withdrawn =
+        Message::Delta { node: FAR, version: 8, change: Change::Remove(EntryKey::Neighbour(GOOD)) };
     assert_eq!(deliver(&mut control, HOSTILE, &withdrawn), Ok(()));
     assert_eq!(control.registry.version(FAR), 7, "the owner decides");
     assert_eq!(sent(&mut control, GOOD), [], "nothing is passed on");
@@ -104,7 +105,8 @@ fn a_node_that_moves_is_believed_from_its_new_side() {
     deliver(&mut control, HOSTILE, &joins).unwrap();
     let joined = Message::Delta { node: FAR, version: 8, change: Change::HopUp(HOSTILE, hop()) };
     deliver(&mut control, HOSTILE, &joined).unwrap();
-    let leaves = Message::Delta { node: FAR, version: 9, change: Change::HopDown(GOOD) };
+    let leaves =
+        Message::Delta { node: FAR, version: 9, change: Change::Remove(EntryKey::Neighbour(GOOD)) };
     deliver(&mut control, HOSTILE, &leaves).unwrap();
     assert_eq!((control.registry.version(FAR), control.contradictions()), (9, 0));
 }
@@ -116,7 +118,11 @@ fn a_node_announces_itself_above_a_version_that_others_invent() {
     let inventions = [
         Message::Digest(vec![(ME, own + 10)]),
         Message::Snapshot { node: ME, record: record(own + 100, &[]) },
-        Message::Delta { node: ME, version: own + 1_000, change: Change::HopDown(GOOD) },
+        Message::Delta {
+            node: ME,
+            version: own + 1_000,
+            change: Change::Remove(EntryKey::Neighbour(GOOD)),
+        },
     ];
     for (number, (invention, above)) in inventions.iter().zip([11, 101, 1_001]).enumerate() {
         let at = Instant::from_millis(6_000 + 1_000 * number as u64);
@@ -179,6 +185,75 @@ fn a_forged_record_of_an_unreachable_node_gives_way_to_an_older_one_from_another
     // Now it is reachable, and the forger has no path to it.
     control.handle_message(at, HOSTILE, forged.encode()).unwrap();
     assert_eq!(control.registry.version(late), 3);
+}
+
+#[test]
+fn an_entry_that_this_node_cannot_read_is_named_once_and_passed_on_unchanged() {
+    let mut control = between();
+    let bytes = Bytes::from_static(&[3, b'c', b'a', b'm', 0xff]);
+    let error = WireError::Truncated("publisher flags");
+    let key = EntryKey::Publisher(5);
+    let change = Change::Unread(key, Unread { bytes, error });
+    let message = Message::Delta { node: FAR, version: 8, change: change.clone() };
+    deliver(&mut control, GOOD, &message).unwrap();
+    let (mut named, mut sent_on) = (Vec::new(), Vec::new());
+    while let Some(output) = control.poll_output() {
+        if let ControlOutput::Unread { node, entries, more } = output {
+            named.push((node, entries, more));
+        } else if let ControlOutput::Send { hop: HOSTILE, message } = output {
+            sent_on.push(message);
+        }
+    }
+    let entry = UnreadEntry { entry: "publisher 5 'cam'".to_owned(), error };
+    assert_eq!(named, [(FAR, vec![entry.clone()], 0)]);
+    assert_eq!(sent_on, [message.encode()]);
+    assert_eq!(control.unread().collect::<Vec<_>>(), [(FAR, entry)]);
+    // It hides no other entry, and a neighbour that joins later gets it with the record.
+    let other = Message::Delta { node: FAR, version: 9, change: Change::Publish(0, spec("far")) };
+    deliver(&mut control, GOOD, &other).unwrap();
+    assert_eq!(control.registry.record(FAR).unwrap().publishers.len(), 1);
+    let late = NodeId(6);
+    control.handle_hop_up(Instant::from_millis(5_000), late, hop());
+    deliver(&mut control, late, &Message::Digest(Vec::new())).unwrap();
+    let records = sent(&mut control, late);
+    let far = records.into_iter().find_map(|message| {
+        if let Message::Snapshot { node: FAR, record } = message { Some(record) } else { None }
+    });
+    let mut expected = record(7, &[GOOD]);
+    for change in [change, Change::Publish(0, spec("far"))] {
+        expected.apply(FAR, change).unwrap();
+    }
+    assert_eq!(far, Some(expected.clone()));
+    // The same record from another side names nothing again.
+    let again = Message::Snapshot { node: FAR, record: Record { version: 10, ..expected } };
+    deliver(&mut control, GOOD, &again).unwrap();
+    while let Some(output) = control.poll_output() {
+        assert!(!matches!(output, ControlOutput::Unread { .. }), "{output:?}");
+    }
+    let removed = Message::Delta { node: FAR, version: 11, change: Change::Remove(key) };
+    deliver(&mut control, GOOD, &removed).unwrap();
+    assert_eq!(control.unread().count(), 0);
+}
+
+#[test]
+fn a_node_declares_no_more_than_one_message_carries() {
+    let mut control = between();
+    let now = Instant::from_millis(6_000);
+    let declared = |number: u32| {
+        PublisherSpec::new(Tag::new(&format!("{}/{number}", "x".repeat(240))).unwrap())
+    };
+    let ids: Vec<_> = (0..14_000).map(|number| control.publish(now, declared(number))).collect();
+    let known = ids.iter().filter(|id| control.publisher(**id).is_some()).count();
+    assert!((10_000..14_000).contains(&known), "{known}");
+    assert_eq!(control.rejected(), 14_000 - known as u64);
+    // A neighbour still gets the whole record, and an end makes room.
+    control.handle_hop_up(now, NodeId(6), hop());
+    let record = control.registry.record(ME).unwrap();
+    assert!(record.neighbours.contains_key(&NodeId(6)));
+    assert!(snapshot(ME, record).len() <= CONTROL_BYTES_MAX);
+    ids.iter().take(10).for_each(|id| control.unpublish(now, *id));
+    let id = control.publish(now, declared(20_000));
+    assert!(control.publisher(id).is_some());
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::Retransmit;
 use crate::classes::Unguaranteed;
 use crate::control::refusal::{Offer, Refusal, RefusalReason};
-use crate::control::registry::{Mark, NAME_BYTES_MAX, PUBLISHERS_MAX};
+use crate::control::registry::{EntryKey, Mark, NAME_BYTES_MAX, PUBLISHERS_MAX, PairKey, Unread};
 use crate::control::spec::{HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
 use crate::form::{Audio, Form, Proxy, Rate, ScaledForm, Size, Unscalable};
@@ -61,8 +61,13 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
     let video =
         (option::of(unscalable()), option::of(duration()), scaled(), option::of(duration()));
-    let envelope = (1..=u64::MAX, 1..=u64::MAX, any::<bool>())
-        .prop_map(|(burst, bytes_per_s, learned)| Envelope { burst, bytes_per_s, learned });
+    let envelope =
+        (1..=u64::MAX, 1..=u64::MAX, any::<bool>()).prop_map(|(burst, bytes_per_s, learned)| {
+            match learned {
+                true => Envelope::learned(burst, bytes_per_s),
+                false => Envelope::declared(burst, bytes_per_s),
+            }
+        });
     let bytes = (option::of(any::<u64>()), option::of(envelope), any::<(bool, bool)>(), video);
     let rest = (option::of(duration()), option::of(size()), bytes, loss);
     (tag, kind, encoding(), late, rest).prop_map(
@@ -293,25 +298,52 @@ fn refusal() -> impl Strategy<Value = Refusal> {
     )
 }
 
+fn pair() -> impl Strategy<Value = PairKey> {
+    (subscription_id(), publisher_id())
+}
+
+fn key() -> impl Strategy<Value = EntryKey> {
+    prop_oneof![
+        any::<u32>().prop_map(EntryKey::Publisher),
+        any::<u32>().prop_map(EntryKey::Subscription),
+        any::<u64>().prop_map(|node| EntryKey::Neighbour(NodeId(node))),
+        pair().prop_map(EntryKey::Refusal),
+        pair().prop_map(EntryKey::Mark),
+        pair().prop_map(EntryKey::Place),
+    ]
+}
+
 fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         (any::<u32>(), publisher()).prop_map(|(n, spec)| Change::Publish(n, Arc::new(spec))),
-        any::<u32>().prop_map(Change::Unpublish),
         (any::<u32>(), subscription()).prop_map(|(n, spec)| Change::Subscribe(n, spec)),
-        any::<u32>().prop_map(Change::Unsubscribe),
         (any::<u64>(), hop()).prop_map(|(node, hop)| Change::HopUp(NodeId(node), hop)),
-        any::<u64>().prop_map(|node| Change::HopDown(NodeId(node))),
         refusal().prop_map(Change::Refuse),
-        (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Release(s, p)),
-        (subscription_id(), publisher_id(), 0..1u64 << 62).prop_map(|(s, p, revision)| {
+        (pair(), 0..1u64 << 62).prop_map(|(pair, revision)| {
             let mark = Mark::from_code((revision % 4) as u8).unwrap();
-            Change::Mark((s, p), revision, mark)
+            Change::Mark(pair, revision, mark)
         }),
-        (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Unmark(s, p)),
-        (subscription_id(), publisher_id(), any::<u64>())
-            .prop_map(|(s, p, node)| Change::Place((s, p), NodeId(node))),
-        (subscription_id(), publisher_id()).prop_map(|(s, p)| Change::Unplace(s, p)),
+        (pair(), any::<u64>()).prop_map(|(pair, node)| Change::Place(pair, NodeId(node))),
+        key().prop_map(Change::Remove),
+        key().prop_map(|key| Change::Unread(key, unread(key))),
     ]
+}
+
+/// An entry that no node can read, and the first field that it refuses.
+fn unread(key: EntryKey) -> Unread {
+    let field = match key {
+        EntryKey::Publisher(_) => "tag",
+        EntryKey::Subscription(_) => "pattern",
+        EntryKey::Neighbour(_) => "link name",
+        EntryKey::Refusal(_) => return garbage(WireError::Invalid("refusal reason")),
+        EntryKey::Mark(_) => "revision",
+        EntryKey::Place(_) => "place",
+    };
+    garbage(WireError::Truncated(field))
+}
+
+const fn garbage(error: WireError) -> Unread {
+    Unread { bytes: Bytes::from_static(&[0xff, 0xff, 0xff]), error }
 }
 
 /// Builds a record by changes of an empty one.
@@ -360,6 +392,35 @@ proptest! {
     #[test]
     fn control_messages_round_trip(message in message()) {
         prop_assert_eq!(Message::decode(message.encode()), Ok(message));
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_read_hides_no_other(
+        changes in prop::collection::vec(change(), 0..20),
+        damaged in prop::collection::vec(key(), 1..9),
+    ) {
+        let node = NodeId(7);
+        let mut whole = Record { version: 1, ..Record::default() };
+        changes.into_iter().for_each(|change| whole.apply(node, change).unwrap());
+        let mut sent = whole.clone();
+        for &key in &damaged {
+            sent.apply(node, Change::Unread(key, unread(key))).unwrap();
+            whole.apply(node, Change::Remove(key)).unwrap();
+        }
+        let bytes = Message::Snapshot { node, record: sent.clone() }.encode();
+        let Ok(Message::Snapshot { record, .. }) = Message::decode(bytes.clone()) else {
+            panic!("refused");
+        };
+        prop_assert_eq!(&*record.publishers, &*whole.publishers);
+        prop_assert_eq!(&*record.subscriptions, &*whole.subscriptions);
+        prop_assert_eq!(&*record.neighbours, &*whole.neighbours);
+        prop_assert_eq!(&*record.refusals, &*whole.refusals);
+        prop_assert_eq!(&*record.marks, &*whole.marks);
+        prop_assert_eq!(&*record.places, &*whole.places);
+        let found: Vec<EntryKey> = record.unread().map(|(key, _)| key).collect();
+        prop_assert!(damaged.iter().all(|key| found.contains(key)));
+        let passed_on = Message::Snapshot { node, record }.encode();
+        prop_assert_eq!(passed_on, bytes, "nodes behind get the entries unchanged");
     }
 
     #[test]
@@ -439,7 +500,7 @@ fn messages_are_compact() {
     };
     let change = Change::Publish(3, Arc::new(spec));
     let delta = Message::Delta { node: NodeId(u64::MAX), version: 1_000, change };
-    assert_eq!(delta.encode().len(), 40);
+    assert_eq!(delta.encode().len(), 41);
     let digest = Message::Digest((0..10).map(|node| (NodeId(node), 1_000)).collect());
     assert_eq!(digest.encode().len(), 102);
 }
@@ -458,17 +519,63 @@ fn a_reservation_follows_the_type_byte_verbatim() {
     }
 }
 
+/// Returns the change of publisher 0 with this body.
+fn announced(body: &[u8]) -> Result<Change, WireError> {
+    let mut bytes = vec![DELTA];
+    bytes.put_u64(1);
+    bytes.put_varint(1);
+    bytes.put_bytes(&[0, 0]);
+    bytes.put_varint(body.len() as u64);
+    bytes.put_bytes(body);
+    let message = Message::decode(bytes.into())?;
+    let Message::Delta { change, .. } = message else { panic!("{message:?}") };
+    Ok(change)
+}
+
 #[test]
 fn unknown_flags_of_publishers_and_learned_traffic_without_figures_are_refused() {
-    let spec = PublisherSpec::new(Tag::new("a").unwrap());
-    let change = Change::Publish(0, Arc::new(spec));
-    let known = Message::Delta { node: NodeId(1), version: 1, change }.encode();
-    assert!(Message::decode(known.clone()).is_ok());
-    let at = known.len() - 5;
-    assert_eq!(known[at..], [0, 1, b'a', 0, 0]);
-    for flags in [[0x80, 0x04], [0x80, 0x08]] {
-        let changed = [&known[..at], &flags[..], &known[at + 1..]].concat();
-        assert!(Message::decode(changed.into()).is_err(), "{flags:x?}");
+    let spec = Arc::new(PublisherSpec::new(Tag::new("a").unwrap()));
+    assert_eq!(announced(&[1, b'a', 0, 0, 0]), Ok(Change::Publish(0, spec)));
+    for flags in [[0x80, 0x40], [0x80, 0x04]] {
+        let body = [&[1, b'a'], &flags[..], &[0, 0]].concat();
+        let Ok(Change::Unread(EntryKey::Publisher(0), Unread { bytes, error })) = announced(&body)
+        else {
+            panic!("{flags:x?}");
+        };
+        assert_eq!(bytes, body);
+        assert!(error.to_string().contains("publisher flags"), "{error}");
+    }
+}
+
+#[test]
+fn a_rate_of_zero_concerns_one_entry() {
+    let with = |burst, rate| announced(&[1, b'a', 0x80, 2, 0, 0, burst, rate]);
+    assert!(matches!(with(1, 1), Ok(Change::Publish(..))));
+    for (burst, rate, field) in [(0, 1, "burst"), (1, 0, "mean rate")] {
+        let Ok(Change::Unread(_, unread)) = with(burst, rate) else { panic!("{field}") };
+        assert_eq!(unread.error, WireError::Invalid(field));
+    }
+}
+
+#[test]
+fn a_second_form_of_an_encoding_is_refused() {
+    let named = |name: &str| {
+        let mut body = vec![1, b'a', 0, 0, 255];
+        body.put_text(name);
+        announced(&body)
+    };
+    assert!(matches!(named("image/png"), Ok(Change::Publish(..))));
+    for name in ["", "text/plain", "application/octet-stream", "image/jpeg", "zenoh/bytes"] {
+        assert!(matches!(named(name), Ok(Change::Unread(..))), "{name}");
+        let encoding = Encoding::Other(name.into());
+        let spec = PublisherSpec { encoding, ..PublisherSpec::new(Tag::new("a").unwrap()) };
+        let change = Change::Publish(0, Arc::new(spec));
+        let sent = Message::Delta { node: NodeId(1), version: 1, change }.encode();
+        let Ok(Message::Delta { change: Change::Publish(_, spec), .. }) = Message::decode(sent)
+        else {
+            panic!("{name}");
+        };
+        assert_eq!(spec.encoding, Encoding::new(name), "the writer uses the code");
     }
 }
 
@@ -483,20 +590,20 @@ fn places_of_proxies_have_fixed_bytes() {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     };
     let asked = |proxy| hex(Change::Subscribe(3, asks(proxy)));
-    assert_eq!(asked(Proxy::Auto), "03010000000000000002020380801001".to_owned() + "6100");
+    assert_eq!(asked(Proxy::Auto), "030100000000000000020203060161".to_owned() + "80801000");
     assert_eq!(
         asked(Proxy::Node("mast".into())),
-        "03010000000000000002020380801001".to_owned() + "61046d617374"
+        "0301000000000000000202030a0161".to_owned() + "808010046d617374"
     );
     let of = SubscriptionId { node: NodeId(7), index: 4 };
     let by = PublisherId { node: NodeId(1), index: 5 };
     assert_eq!(
         hex(Change::Place((of, by), NodeId(9))),
-        "030100000000000000020a07000000000000000401000000000000000509".to_owned()
-            + "00000000000000"
+        "030100000000000000020a07000000000000000401000000000000000508".to_owned()
+            + "0900000000000000"
     );
     assert_eq!(
-        hex(Change::Unplace(of, by)),
+        hex(Change::Remove(EntryKey::Place((of, by)))),
         "03010000000000000002".to_owned() + "0b0700000000000000040100000000000000" + "05"
     );
 }
@@ -514,21 +621,21 @@ fn an_idle_time_and_marks_have_fixed_bytes() {
         let bytes = Message::Delta { node, version, change }.encode();
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     };
-    assert_eq!(hex(Change::Subscribe(3, spec)), "03010000000000000002020380800201618094ebdc03");
+    assert_eq!(hex(Change::Subscribe(3, spec)), "0301000000000000000202030a01618080028094ebdc03");
     assert_eq!(
         hex(Change::Subscribe(3, tied)),
-        "0301000000000000000202038080040161".to_owned() + "0162"
+        "0301000000000000000202030701618080".to_owned() + "040162"
     );
     let of = SubscriptionId { node: NodeId(7), index: 4 };
     let by = PublisherId { node: NodeId(1), index: 5 };
     assert_eq!(
         hex(Change::Mark((of, by), 6, Mark::Idle)),
-        "03010000000000000002080700000000000000040100000000000000050600"
+        "0301000000000000000208070000000000000004010000000000000005020600"
     );
     assert!(hex(Change::Mark((of, by), 6, Mark::Reserved)).ends_with("0601"));
     assert!(hex(Change::Mark((of, by), 6, Mark::Refused)).ends_with("0602"));
     assert_eq!(
-        hex(Change::Unmark(of, by)),
+        hex(Change::Remove(EntryKey::Mark((of, by)))),
         "0301000000000000000209070000000000000004010000000000000005"
     );
 }

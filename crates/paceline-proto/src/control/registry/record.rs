@@ -1,5 +1,6 @@
 //! A node's record of itself, and its changes.
 
+use super::table::{Table, Unread};
 use crate::control::refusal::Refusal;
 use crate::control::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -19,6 +20,14 @@ pub const REFUSALS_MAX: usize = 4_096;
 pub(in crate::control) const MARKS_MAX: usize = 4_096;
 /// The most computed places of proxies in the record of one node.
 pub(in crate::control) const PLACES_MAX: usize = 4_096;
+
+/// The limit of each table, and its name.
+pub(in crate::control) const PUBLISHERS: (usize, &str) = (PUBLISHERS_MAX, "publishers");
+pub(in crate::control) const SUBSCRIPTIONS: (usize, &str) = (SUBSCRIPTIONS_MAX, "subscriptions");
+pub(in crate::control) const NEIGHBOURS: (usize, &str) = (NEIGHBOURS_MAX, "neighbours");
+pub(in crate::control) const REFUSALS: (usize, &str) = (REFUSALS_MAX, "refusals");
+pub(in crate::control) const MARKS: (usize, &str) = (MARKS_MAX, "marks");
+pub(in crate::control) const PLACES: (usize, &str) = (PLACES_MAX, "places");
 
 /// A (subscription, publisher) pair, the subject of a grant or refusal.
 pub(crate) type PairKey = (SubscriptionId, PublisherId);
@@ -57,20 +66,31 @@ impl Mark {
     }
 }
 
+/// The place of an entry in a node's record.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum EntryKey {
+    Publisher(u32),
+    Subscription(u32),
+    Neighbour(NodeId),
+    Refusal(PairKey),
+    Mark(PairKey),
+    Place(PairKey),
+}
+
 /// A node's record of itself.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Record {
     pub(crate) version: u64,
     pub(crate) name: String,
-    pub(crate) publishers: BTreeMap<PublisherId, Arc<PublisherSpec>>,
-    pub(crate) subscriptions: BTreeMap<SubscriptionId, SubscriptionSpec>,
-    pub(crate) neighbours: BTreeMap<NodeId, HopInfo>,
-    pub(crate) refusals: BTreeMap<PairKey, Refusal>,
+    pub(crate) publishers: Table<PublisherId, Arc<PublisherSpec>>,
+    pub(crate) subscriptions: Table<SubscriptionId, SubscriptionSpec>,
+    pub(crate) neighbours: Table<NodeId, HopInfo>,
+    pub(crate) refusals: Table<PairKey, Refusal>,
     /// The marks of contracts of its publishers, with the revision of the request; for [`Mark::Carried`], with the number
     /// of the reservation.
-    pub(crate) marks: BTreeMap<PairKey, (u64, Mark)>,
+    pub(crate) marks: Table<PairKey, (u64, Mark)>,
     /// The nodes that scale the samples of its publishers for subscriptions that leave the choice to this node.
-    pub(crate) places: BTreeMap<PairKey, NodeId>,
+    pub(crate) places: Table<PairKey, NodeId>,
 }
 
 /// A change of a record; it raises the record's version by one.
@@ -78,22 +98,35 @@ pub(crate) struct Record {
 pub(crate) enum Change {
     /// A new publisher, or a new spec of an existing one.
     Publish(u32, Arc<PublisherSpec>),
-    Unpublish(u32),
     /// A new subscription, or a new spec of an existing one.
     Subscribe(u32, SubscriptionSpec),
-    Unsubscribe(u32),
     /// A new neighbour, or a new hop to an existing one.
     HopUp(NodeId, HopInfo),
-    HopDown(NodeId),
     /// A new refusal, or new figures of an existing one.
     Refuse(Refusal),
-    Release(SubscriptionId, PublisherId),
     /// A new mark of a request's revision or of a reservation's number, or another one.
     Mark(PairKey, u64, Mark),
-    Unmark(SubscriptionId, PublisherId),
     /// A computed place of a proxy, or another one.
     Place(PairKey, NodeId),
-    Unplace(SubscriptionId, PublisherId),
+    /// An entry of which this node can read only the place.
+    Unread(EntryKey, Unread),
+    /// The end of an entry.
+    Remove(EntryKey),
+}
+
+impl Change {
+    /// Returns the place of the changed entry.
+    pub(crate) const fn key(&self) -> EntryKey {
+        match self {
+            Self::Publish(index, _) => EntryKey::Publisher(*index),
+            Self::Subscribe(index, _) => EntryKey::Subscription(*index),
+            Self::HopUp(node, _) => EntryKey::Neighbour(*node),
+            Self::Refuse(refusal) => EntryKey::Refusal((refusal.subscription, refusal.publisher)),
+            Self::Mark(pair, ..) => EntryKey::Mark(*pair),
+            Self::Place(pair, _) => EntryKey::Place(*pair),
+            Self::Unread(key, _) | Self::Remove(key) => *key,
+        }
+    }
 }
 
 impl Record {
@@ -107,75 +140,79 @@ impl Record {
         let refusals = self.refusals.values().map(|_| 128);
         let marks = self.marks.values().map(|_| 32);
         let places = self.places.values().map(|_| 32);
+        let unread = self.unread().map(|(_, unread)| 32 + unread.bytes.len());
         let parts = publishers.chain(asked).chain(hops).chain(refusals).chain(marks).chain(places);
-        self.name.len() + parts.sum::<usize>()
+        self.name.len() + parts.chain(unread).sum::<usize>()
+    }
+
+    /// Returns the entries that this node cannot read.
+    pub(crate) fn unread(&self) -> impl Iterator<Item = (EntryKey, &Unread)> + '_ {
+        fn keyed<'t, K>(
+            unread: &'t BTreeMap<K, Unread>,
+            key: impl Fn(&K) -> EntryKey + 't,
+        ) -> impl Iterator<Item = (EntryKey, &'t Unread)> + 't {
+            unread.iter().map(move |(at, unread)| (key(at), unread))
+        }
+        let publishers = keyed(self.publishers.unread(), |id| EntryKey::Publisher(id.index));
+        let asked = keyed(self.subscriptions.unread(), |id| EntryKey::Subscription(id.index));
+        let hops = keyed(self.neighbours.unread(), |node| EntryKey::Neighbour(*node));
+        let refusals = keyed(self.refusals.unread(), |pair| EntryKey::Refusal(*pair));
+        let marks = keyed(self.marks.unread(), |pair| EntryKey::Mark(*pair));
+        let places = keyed(self.places.unread(), |pair| EntryKey::Place(*pair));
+        publishers.chain(asked).chain(hops).chain(refusals).chain(marks).chain(places)
     }
 
     /// Applies the change to `node`'s record, or changes nothing on error.
     pub(crate) fn apply(&mut self, node: NodeId, change: Change) -> Result<(), WireError> {
+        let key = change.key();
         match change {
             Change::Publish(index, spec) => {
-                let id = PublisherId { node, index };
-                let others = self.publishers.len() - usize::from(self.publishers.contains_key(&id));
-                below(others, PUBLISHERS_MAX, "publishers")?;
-                self.publishers.insert(id, spec);
-            }
-            Change::Unpublish(index) => {
-                self.publishers.remove(&PublisherId { node, index });
+                self.publishers.set(PublisherId { node, index }, Ok(spec), PUBLISHERS)?;
             }
             Change::Subscribe(index, spec) => {
-                let id = SubscriptionId { node, index };
-                let known = usize::from(self.subscriptions.contains_key(&id));
-                below(self.subscriptions.len() - known, SUBSCRIPTIONS_MAX, "subscriptions")?;
-                self.subscriptions.insert(id, spec);
+                self.subscriptions.set(SubscriptionId { node, index }, Ok(spec), SUBSCRIPTIONS)?;
             }
-            Change::Unsubscribe(index) => {
-                self.subscriptions.remove(&SubscriptionId { node, index });
-            }
-            Change::HopUp(hop, info) => {
-                let others =
-                    self.neighbours.len() - usize::from(self.neighbours.contains_key(&hop));
-                below(others, NEIGHBOURS_MAX, "neighbours")?;
-                self.neighbours.insert(hop, info);
-            }
-            Change::HopDown(hop) => {
-                self.neighbours.remove(&hop);
-            }
+            Change::HopUp(hop, info) => self.neighbours.set(hop, Ok(info), NEIGHBOURS)?,
             Change::Refuse(refusal) => {
-                let key = (refusal.subscription, refusal.publisher);
-                let others = self.refusals.len() - usize::from(self.refusals.contains_key(&key));
-                below(others, REFUSALS_MAX, "refusals")?;
-                self.refusals.insert(key, refusal);
+                let pair = (refusal.subscription, refusal.publisher);
+                self.refusals.set(pair, Ok(refusal), REFUSALS)?;
             }
-            Change::Release(subscription, publisher) => {
-                self.refusals.remove(&(subscription, publisher));
+            Change::Mark(pair, revision, mark) => {
+                self.marks.set(pair, Ok((revision, mark)), MARKS)?;
             }
-            Change::Mark(key, revision, mark) => {
-                let others = self.marks.len() - usize::from(self.marks.contains_key(&key));
-                below(others, MARKS_MAX, "marks")?;
-                self.marks.insert(key, (revision, mark));
-            }
-            Change::Unmark(subscription, publisher) => {
-                self.marks.remove(&(subscription, publisher));
-            }
-            Change::Place(key, place) => {
-                let others = self.places.len() - usize::from(self.places.contains_key(&key));
-                below(others, PLACES_MAX, "places")?;
-                self.places.insert(key, place);
-            }
-            Change::Unplace(subscription, publisher) => {
-                self.places.remove(&(subscription, publisher));
-            }
+            Change::Place(pair, place) => self.places.set(pair, Ok(place), PLACES)?,
+            Change::Unread(_, unread) => self.set_unread(node, key, unread)?,
+            Change::Remove(_) => self.remove(node, key),
         }
         self.version += 1;
         Ok(())
     }
-}
 
-/// Returns an error for one more item than `max`.
-pub(super) fn below(count: usize, max: usize, field: &'static str) -> Result<(), WireError> {
-    if count < max {
-        return Ok(());
+    fn set_unread(&mut self, node: NodeId, key: EntryKey, unread: Unread) -> Result<(), WireError> {
+        match key {
+            EntryKey::Publisher(index) => {
+                self.publishers.set(PublisherId { node, index }, Err(unread), PUBLISHERS)
+            }
+            EntryKey::Subscription(index) => {
+                self.subscriptions.set(SubscriptionId { node, index }, Err(unread), SUBSCRIPTIONS)
+            }
+            EntryKey::Neighbour(hop) => self.neighbours.set(hop, Err(unread), NEIGHBOURS),
+            EntryKey::Refusal(pair) => self.refusals.set(pair, Err(unread), REFUSALS),
+            EntryKey::Mark(pair) => self.marks.set(pair, Err(unread), MARKS),
+            EntryKey::Place(pair) => self.places.set(pair, Err(unread), PLACES),
+        }
     }
-    Err(WireError::TooLarge { field, value: count as u64 + 1, max: max as u64 })
+
+    fn remove(&mut self, node: NodeId, key: EntryKey) {
+        match key {
+            EntryKey::Publisher(index) => self.publishers.remove(&PublisherId { node, index }),
+            EntryKey::Subscription(index) => {
+                self.subscriptions.remove(&SubscriptionId { node, index });
+            }
+            EntryKey::Neighbour(hop) => self.neighbours.remove(&hop),
+            EntryKey::Refusal(pair) => self.refusals.remove(&pair),
+            EntryKey::Mark(pair) => self.marks.remove(&pair),
+            EntryKey::Place(pair) => self.places.remove(&pair),
+        }
+    }
 }

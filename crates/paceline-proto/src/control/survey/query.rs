@@ -193,7 +193,7 @@ mod tests {
             assert_eq!(Query::decode(query.encode().slice(1..)), Ok(query));
         }
         for opposite in [None, Some(half(2, "cmd", None))] {
-            let envelope = Envelope { burst: 9_000, bytes_per_s: 700, learned: false };
+            let envelope = Envelope::declared(9_000, 700);
             let within = Duration::from_millis(80);
             let period = Duration::from_millis(40);
             let trial = TrafficTrial { period, bytes_max: 500, envelope, within };

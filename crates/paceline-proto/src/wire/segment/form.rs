@@ -130,18 +130,25 @@ pub fn write_encoding(encoding: &Encoding, out: &mut Vec<u8>) {
         Encoding::Text => out.put_u8(1),
         Encoding::Json => out.put_u8(2),
         Encoding::Jpeg => out.put_u8(3),
-        Encoding::Other(name) if &**name == ZENOH_BYTES => out.put_u8(4),
-        Encoding::Other(name) => {
-            out.put_u8(255);
-            out.put_text(Encoding::cut(name));
-        }
+        Encoding::Other(name) => match Encoding::cut(name) {
+            ZENOH_BYTES => out.put_u8(4),
+            name => match Encoding::known(name) {
+                // An application may have named a common media type itself.
+                Some(known) => write_encoding(&known, out),
+                None => {
+                    out.put_u8(255);
+                    out.put_text(name);
+                }
+            },
+        },
     }
 }
 
 /// Reads an encoding.
 ///
 /// # Errors
-/// Returns a [`WireError`] for an unknown code, or for a name that is not text of at most 255 bytes.
+/// Returns a [`WireError`] for an unknown code, for a name that is not text of at most 255 bytes, and for one that has a
+/// code: every encoding has one form.
 pub fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
     Ok(match reader.u8("encoding")? {
         0 => Encoding::Bytes,
@@ -149,7 +156,13 @@ pub fn read_encoding(reader: &mut Reader) -> Result<Encoding, WireError> {
         2 => Encoding::Json,
         3 => Encoding::Jpeg,
         4 => Encoding::new(ZENOH_BYTES),
-        255 => Encoding::new(&reader.text(255, "encoding")?),
+        255 => {
+            let name = reader.text(255, "encoding")?;
+            if name == ZENOH_BYTES || Encoding::known(&name).is_some() {
+                return Err(WireError::Invalid("encoding"));
+            }
+            Encoding::Other(name.into())
+        }
         _ => return Err(WireError::Invalid("encoding")),
     })
 }

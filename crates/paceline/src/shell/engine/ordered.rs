@@ -82,6 +82,7 @@ impl Engine {
         let held = HeldBuffer::open(history).map_err(|error| error.to_string())?;
         let sink = Sink::with_callback(&spec, Box::new(drop)).holding(Some(held));
         let id = self.subscribe(now, spec, Arc::new(sink));
+        let id = id.ok_or_else(|| crate::limits::TOO_MANY.to_owned())?;
         self.ordered.0.insert((tag.clone(), samples), (id, now));
         Ok(())
     }

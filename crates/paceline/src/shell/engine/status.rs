@@ -121,6 +121,7 @@ impl Engine {
             drops: self.sources.drops.load(),
             stalled: self.vitals.stalled(clock::now()),
             clock: Some(self.clock.report()),
+            unread: self.unread_rows(),
         }
     }
 

@@ -31,12 +31,12 @@ pub(crate) struct Carrier {
 }
 
 impl Carrier {
-    /// Declares the publisher; returns `None` if the node is closed.
+    /// Declares the publisher; returns `None` if the node is closed or full.
     pub(crate) fn open(commands: &Commands, spec: PublisherSpec) -> Option<Self> {
         let shared = Arc::new(PublisherShared::default());
         let (reply, answer) = std::sync::mpsc::channel();
         commands.send(Command::Publish(spec, shared.clone(), reply));
-        let id = answer.recv().ok()?;
+        let id = answer.recv().ok()??;
         let (ingress, commands) = (Ingress::new(None), commands.clone());
         Some(Self { id, shared, ingress, commands, seen: 0, last: None })
     }

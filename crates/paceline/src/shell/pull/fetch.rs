@@ -406,5 +406,6 @@ fn subscribe(
     let sink = Arc::new(Sink::with_queue(&spec, QUEUE_SAMPLES));
     let (reply, id) = channel();
     commands.send(Command::Subscribe(spec, sink.clone(), reply));
-    Ok((sink, id.recv().map_err(|_| PullError::Closed)?))
+    let id = id.recv().map_err(|_| PullError::Closed)?;
+    Ok((sink, id.ok_or(PullError::TooMany)?))
 }

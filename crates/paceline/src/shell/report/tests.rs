@@ -33,6 +33,11 @@ fn status(processor: Option<ProcessorUse>) -> NodeStatus {
             space: BufferUse { held: 9_000, most: 1_000_000_000 },
             greatest: 700,
         }),
+        unread: vec![UnreadStatus {
+            node: NodeId(0xa),
+            entry: "publisher 3 'robot/x'".to_owned(),
+            reason: "invalid burst".to_owned(),
+        }],
     }
 }
 
@@ -46,9 +51,12 @@ fn a_status_round_trips_and_no_prefix_of_it_decodes() {
     times::put(&sent, &mut times);
     let mut clocked = Vec::new();
     put_option(sent.clock.as_ref(), clock::put, &mut clocked);
+    let mut unread = Vec::new();
+    put_rows(&sent.unread, put_unread, &mut unread);
+    let unread = bytes.len() - unread.len();
     let mut buffered = Vec::new();
     put_option(sent.buffer.as_ref(), reserved::put_host, &mut buffered);
-    let buffered = bytes.len() - buffered.len();
+    let buffered = unread - buffered.len();
     // The part before the buffer is the number of subscriptions, none.
     let last = buffered - 1;
     let clocked = last - clocked.len();
@@ -57,10 +65,12 @@ fn a_status_round_trips_and_no_prefix_of_it_decodes() {
     let timed = reserved - times.len();
     let stalled = timed - encode_stalled(&sent).len();
     let (repaired, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-    let whole = [processor, repaired, stalled, timed, reserved, clocked, last, buffered];
+    let whole = [processor, repaired, stalled, timed, reserved, clocked, last, buffered, unread];
     for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
         assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
     }
+    let sent = NodeStatus { unread: Vec::new(), ..sent };
+    assert_eq!(decode(bytes.slice(..unread)), Ok(sent.clone()));
     let sent = NodeStatus { buffer: None, ..sent };
     assert_eq!(decode(bytes.slice(..buffered)), Ok(sent.clone()));
     assert_eq!(decode(bytes.slice(..last)), Ok(sent.clone()));

@@ -159,6 +159,7 @@ mod tests {
         let some = |millis| Some(Duration::from_millis(millis));
         let told = NodeStatus {
             stalled: Vec::new(),
+            unread: Vec::new(),
             id: NodeId(7),
             name: "robot".to_owned(),
             at: Duration::from_secs(86_400),

@@ -32,11 +32,11 @@ impl Bucket {
     /// Returns true if a picture that was published at `at` may be encoded.
     pub(super) fn has_room(&mut self, at: Instant) -> bool {
         let passed = i128::from(at.since(self.at).as_nanos());
-        let refilled = i128::from(self.envelope.bytes_per_s) * passed;
+        let refilled = i128::from(self.envelope.bytes_per_s()) * passed;
         self.left = self.left.saturating_add(refilled).min(full(self.envelope));
         self.at = self.at.max(at);
         // A larger picture than the last one is covered by the spare part, unless it follows a key picture.
-        let expected = self.last.min(self.envelope.burst / 16);
+        let expected = self.last.min(self.envelope.burst() / 16);
         self.left >= i128::from(expected) * NANOS
     }
 
@@ -48,7 +48,7 @@ impl Bucket {
 }
 
 fn full(envelope: Envelope) -> i128 {
-    i128::from(envelope.burst - envelope.burst / SPARE_PART) * NANOS
+    i128::from(envelope.burst() - envelope.burst() / SPARE_PART) * NANOS
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
         };
         for _ in 0..300 {
             let bytes_per_s = 1_000 + next(50_000);
-            let envelope = Envelope { burst: 10_000, bytes_per_s, learned: false };
+            let envelope = Envelope::declared(10_000, bytes_per_s);
             let mut bucket = Bucket::new(envelope);
             let (mut at, mut sent) = (1_000, Vec::<(u64, u64)>::new());
             for _ in 0..200 {
@@ -81,7 +81,7 @@ mod tests {
                 let mut sum = 0;
                 for (at, bytes) in &sent[first..] {
                     sum += bytes;
-                    let allowed = envelope.burst + bytes_per_s * (at - sent[first].0) / 1_000;
+                    let allowed = envelope.burst() + bytes_per_s * (at - sent[first].0) / 1_000;
                     assert!(sum <= allowed, "{sum} bytes of {allowed}");
                 }
             }

@@ -156,7 +156,7 @@ fn code(
 }
 
 fn policer(envelope: Envelope) -> Option<Policer> {
-    let bits_per_s = envelope.bytes_per_s.saturating_mul(8);
-    let constraint = Constraint::leaky(PolicedUnit::Bytes, envelope.burst, bits_per_s).ok()?;
+    let bits_per_s = envelope.bytes_per_s().saturating_mul(8);
+    let constraint = Constraint::leaky(PolicedUnit::Bytes, envelope.burst(), bits_per_s).ok()?;
     Some(Policer::new(constraint))
 }
