@@ -6,6 +6,15 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Tests in virtual time that take minutes: their package, test binary and name.
+const IGNORED: &[(&str, &str, &str)] = &[
+    ("paceline-sim", "proxies", "a_thousand"),
+    // A clock in random networks: a billion readings.
+    ("paceline-time", "truth", "a_billion"),
+    ("paceline-proto", "control_network", "a_hundred_thousand"),
+    ("paceline-record", "round", "a_thousand"),
+];
+
 /// The arguments of the command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Args {
@@ -49,24 +58,13 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     if !status.context("cannot start cargo; is it on the PATH?")?.success() {
         return Ok(ExitCode::FAILURE);
     }
-    let mut proxies = crate::cargo(root);
-    proxies.args(["test", "--quiet", "--package", "paceline-sim", "--test", "proxies", "--"]);
-    let status = proxies.args(["a_thousand", "--ignored", "--nocapture"]).status();
-    if !status.context("cannot start cargo; is it on the PATH?")?.success() {
-        return Ok(ExitCode::FAILURE);
-    }
-    let mut files = crate::cargo(root);
-    files.args(["test", "--quiet", "--package", "paceline-record", "--test", "round", "--"]);
-    let status = files.args(["a_thousand", "--ignored", "--nocapture"]).status();
-    if !status.context("cannot start cargo; is it on the PATH?")?.success() {
-        return Ok(ExitCode::FAILURE);
-    }
-    // A clock in random networks, in virtual time: a billion readings take a few minutes.
-    let mut clock = crate::cargo(root);
-    clock.args(["test", "--quiet", "--package", "paceline-time", "--test", "truth", "--"]);
-    let status = clock.args(["a_billion", "--ignored", "--nocapture"]).status();
-    if !status.context("cannot start cargo; is it on the PATH?")?.success() {
-        return Ok(ExitCode::FAILURE);
+    for (package, test, name) in IGNORED {
+        let mut command = crate::cargo(root);
+        command.args(["test", "--quiet", "--package", package, "--test", test, "--"]);
+        let status = command.args([name, "--ignored", "--nocapture"]).status();
+        if !status.context("cannot start cargo; is it on the PATH?")?.success() {
+            return Ok(ExitCode::FAILURE);
+        }
     }
     let mut lab = crate::cargo(root);
     let status = lab.args(["build", "--quiet", "--workspace", "--bin", "paceline-lab"]).status();

@@ -10,6 +10,7 @@ mod control_network {
     mod change;
     mod classes;
     mod convergence;
+    mod declarations;
     mod global;
     mod idle;
     mod net;

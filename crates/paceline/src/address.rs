@@ -46,8 +46,13 @@ mod tests {
 
     #[test]
     fn interfaces_are_found_by_name() {
-        let named = resolve_address("[::1%lo]:7600").unwrap();
-        assert!(named.iter().all(|address| address.ip().is_loopback()), "{named:?}");
+        let named = resolve_address("[fe80::7%lo]:7600").unwrap();
+        let scope = |address: &SocketAddr| match address {
+            SocketAddr::V6(address) => address.scope_id(),
+            SocketAddr::V4(_) => 0,
+        };
+        // The loopback interface is the first of each network namespace.
+        assert!(named.iter().all(|address| scope(address) == 1), "{named:?}");
         let unknown = "this host has no interface 'nosuchif0'; `ip link` shows their names";
         assert_eq!(resolve_address("[fe80::1%nosuchif0]:7600"), Err(unknown.to_owned()));
     }

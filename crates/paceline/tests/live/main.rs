@@ -10,6 +10,7 @@ mod clock;
 mod competition;
 mod counts;
 mod cuts;
+mod declared;
 mod faults;
 mod feedback;
 mod ffmpeg;
