@@ -2,7 +2,7 @@
 
 use paceline_record::{
     About, Compression, Judgement, McapReader, Message, Order, Ordered, RecordedSample, Recording,
-    Survey, Timeline,
+    ReplayTimeline, Survey,
 };
 
 /// Messages read of one file, since a small file may decompress to many.
@@ -41,7 +41,7 @@ fn check(data: &[u8]) {
 
 /// Checks that reading in time order returns every message once.
 fn check_order(data: &[u8], counted: u64) {
-    let timeline = Timeline::new(Order::Published);
+    let timeline = ReplayTimeline::new(Order::Published);
     let mut ordered = Ordered::new(McapReader::new(data).unwrap(), timeline);
     let (mut total, mut back, mut before) = (0, 0, 0);
     while let Some((time, _)) = ordered.next_message().unwrap() {

@@ -10,7 +10,7 @@
 //! | [`Recording`] | writes a file from samples and events, chunk by chunk |
 //! | [`McapReader`] | reads the messages of a file one by one, up to the last complete record |
 //! | [`Survey`] | summarizes a file in one pass |
-//! | [`Timeline`], [`Order`] | the release times of messages, from times that may be wrong |
+//! | [`ReplayTimeline`], [`Order`] | the release times of messages, from times that may be wrong |
 //! | [`Ordered`], [`ReplaySpan`] | the messages in order of release, and the due time of each |
 //! | [`Declared`] | the declaration of a publisher in the metadata of its channel |
 //! | [`Attachments`] | the attachments that plain programs added to samples |
@@ -48,4 +48,4 @@ pub use reader::{Channel, Declarations, McapReader, Message, ReadError};
 pub use recording::{About, RecordError, RecordedSample, Recording, ending};
 pub use span::{ReplaySpan, SpanError};
 pub use survey::{Lane, Survey};
-pub use timeline::{Jump, Jumps, Order, Stamp, Timeline};
+pub use timeline::{Jump, Jumps, MessageTimes, Order, ReplayTimeline};

@@ -2,7 +2,7 @@
 //! bounded look-ahead suffices.
 
 use crate::reader::{McapReader, Message, ReadError};
-use crate::timeline::{BACK, Stamp, Timeline};
+use crate::timeline::{BACK, MessageTimes, ReplayTimeline};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io::Read;
@@ -12,7 +12,7 @@ const MESSAGES_MAX: usize = 4_096;
 /// The look-ahead limit in bytes.
 const BYTES_MAX: usize = 64 << 20;
 
-impl Stamp {
+impl MessageTimes {
     /// Returns the times of a message. An attachment has those of its sample.
     #[must_use]
     pub fn of(message: &Message) -> Self {
@@ -58,7 +58,7 @@ impl Ord for Waiting {
 /// The messages of a file, ordered by release time.
 pub struct Ordered<R> {
     reader: McapReader<R>,
-    timeline: Timeline,
+    timeline: ReplayTimeline,
     /// Messages whose release times are not known yet.
     undecided: VecDeque<Message>,
     waiting: BinaryHeap<Reverse<Waiting>>,
@@ -73,7 +73,7 @@ pub struct Ordered<R> {
 
 impl<R: Read> Ordered<R> {
     /// Orders the messages of `reader` by `timeline`, which has released none.
-    pub const fn new(reader: McapReader<R>, timeline: Timeline) -> Self {
+    pub const fn new(reader: McapReader<R>, timeline: ReplayTimeline) -> Self {
         Self {
             reader,
             timeline,
@@ -119,7 +119,7 @@ impl<R: Read> Ordered<R> {
 
     fn push(&mut self, message: Message) {
         self.bytes += message.data.len();
-        self.timeline.push(Stamp::of(&message));
+        self.timeline.push(MessageTimes::of(&message));
         self.undecided.push_back(message);
     }
 

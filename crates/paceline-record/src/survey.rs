@@ -3,7 +3,7 @@
 use crate::body::Body;
 use crate::reader::{Channel, Declarations, McapReader, Message, ReadError};
 use crate::recording::{ARRIVAL, ATTACHMENTS, STEADY};
-use crate::timeline::{Jumps, Order, Stamp, Timeline};
+use crate::timeline::{Jumps, MessageTimes, Order, ReplayTimeline};
 use paceline_media::Damage;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
@@ -88,7 +88,7 @@ impl Channel {
 /// The release times of a file by one clock.
 #[derive(Debug)]
 struct Course {
-    timeline: Timeline,
+    timeline: ReplayTimeline,
     /// The numbers of the channels of the messages that have no release time yet.
     undecided: VecDeque<u16>,
     /// The earliest and the latest release time of each channel.
@@ -96,13 +96,13 @@ struct Course {
 }
 
 impl Course {
-    fn new(timeline: Timeline) -> Self {
+    fn new(timeline: ReplayTimeline) -> Self {
         Self { timeline, undecided: VecDeque::new(), times: BTreeMap::new() }
     }
 
     fn take(&mut self, message: &Message) {
         self.undecided.push_back(message.id);
-        self.timeline.push(Stamp::of(message));
+        self.timeline.push(MessageTimes::of(message));
         self.release(false);
     }
 
@@ -169,7 +169,7 @@ impl Survey {
             end: None,
         };
         let orders = if doubts { &[Order::Published, Order::Came][..] } else { &[order] };
-        let course = |order: &Order| Course::new(Timeline::doubting(*order, doubts));
+        let course = |order: &Order| Course::new(ReplayTimeline::doubting(*order, doubts));
         let mut courses: Vec<Course> = orders.iter().map(course).collect();
         loop {
             match reader.next_message() {
@@ -222,8 +222,8 @@ impl Survey {
 
     /// Returns the timeline of this file, before its first message.
     #[must_use]
-    pub fn timeline(&self) -> Timeline {
-        Timeline::doubting(self.order, self.doubts)
+    pub fn timeline(&self) -> ReplayTimeline {
+        ReplayTimeline::doubting(self.order, self.doubts)
     }
 
     fn take(&mut self, message: &Message) {

@@ -1,7 +1,7 @@
 //! Release times of the messages of a file, from times that may be wrong.
 //!
 //! A file states up to two times of a message: its publication, by the publisher's clock, and its arrival, by the
-//! recorder's clock. Either clock may be set while it is used, or be damaged in the file. [`Timeline`] follows one of
+//! recorder's clock. Either clock may be set while it is used, or be damaged in the file. [`ReplayTimeline`] follows one of
 //! them and checks it against the other one, message by message, in the order of the file:
 //!
 //! 1. A time that continues the replay, from [`BACK`] before its newest message to [`PAUSE`] behind it, is used.
@@ -51,7 +51,7 @@ pub enum Order {
 
 /// The times of a message in a file, in nanoseconds since any epoch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Stamp {
+pub struct MessageTimes {
     /// The number of its channel.
     pub channel: u16,
     /// Its sequence number in the channel, 0 in all messages if there are none.
@@ -66,7 +66,7 @@ pub struct Stamp {
 
 /// Turns the times of messages into release times. Pass the messages in the order of the file.
 #[derive(Clone, Debug)]
-pub struct Timeline {
+pub struct ReplayTimeline {
     order: Order,
     /// True if agreeing pauses that contradict regular topics are cut.
     doubts: bool,
@@ -76,7 +76,7 @@ pub struct Timeline {
     /// The offset of the publication times of a new topic.
     common: Offset,
     topics: BTreeMap<u16, Topic>,
-    waiting: VecDeque<Stamp>,
+    waiting: VecDeque<MessageTimes>,
     messages: u64,
     misfits: u64,
     jumps: Jumps,
@@ -92,7 +92,7 @@ struct Proposed {
     arrival: Option<Fit>,
 }
 
-impl Timeline {
+impl ReplayTimeline {
     /// Returns the state before the first message. [`Order::Auto`] follows the publication times, and cuts pauses that
     /// contradict regular topics; the other orders keep them.
     #[must_use]
@@ -117,7 +117,7 @@ impl Timeline {
     }
 
     /// Adds the next message of the file.
-    pub fn push(&mut self, stamp: Stamp) {
+    pub fn push(&mut self, stamp: MessageTimes) {
         self.waiting.push_back(stamp);
     }
 
@@ -159,7 +159,7 @@ impl Timeline {
         self.misfits
     }
 
-    fn begin(&mut self, stamp: &Stamp) -> u64 {
+    fn begin(&mut self, stamp: &MessageTimes) -> u64 {
         self.line = Some(START);
         if let Some(time) = stamp.arrival {
             self.arrival.set(START - i128::from(time));
@@ -172,7 +172,7 @@ impl Timeline {
 
     /// Sets the clock of a message's topic so that the message is released at `at`; also that of new topics unless the
     /// topic is new itself, and may have a clock of its own.
-    fn align(&mut self, stamp: &Stamp, at: i128) {
+    fn align(&mut self, stamp: &MessageTimes, at: i128) {
         let Some(time) = stamp.published else { return };
         let offset = at - i128::from(time);
         let topic = self.topics.entry(stamp.channel).or_default();
@@ -183,7 +183,7 @@ impl Timeline {
     }
 
     /// Returns the times that continue the replay.
-    fn proposed(&self, stamp: &Stamp, line: i128) -> Proposed {
+    fn proposed(&self, stamp: &MessageTimes, line: i128) -> Proposed {
         let topic = self.topics.get(&stamp.channel);
         let fits = |(at, _): &Fit| (line - BACK..=line + PAUSE).contains(at);
         let ordered = |(at, offset): Fit| match topic {
@@ -203,7 +203,7 @@ impl Timeline {
     }
 
     /// Returns the time of the clock that is followed, or else that of the other one.
-    fn fitting(&self, stamp: &Stamp, proposed: Proposed) -> Option<i128> {
+    fn fitting(&self, stamp: &MessageTimes, proposed: Proposed) -> Option<i128> {
         let Proposed { published, arrival } = proposed;
         let fit = match self.order {
             Order::Auto | Order::Published => published.or(arrival),
@@ -213,14 +213,14 @@ impl Timeline {
         fit.map(|(at, _)| at).or_else(|| self.line.filter(|_| self.stands_still(stamp)))
     }
 
-    fn stands_still(&self, stamp: &Stamp) -> bool {
+    fn stands_still(&self, stamp: &MessageTimes) -> bool {
         let topic = self.topics.get(&stamp.channel);
         let same = |topic: &Topic| topic.published == stamp.published;
         stamp.arrival.is_none() && (stamp.published.is_none() || topic.is_some_and(same))
     }
 
     /// Releases a message at `at`, and aligns the clock that does not fit.
-    fn follow(&mut self, stamp: &Stamp, proposed: Proposed, at: i128) -> i128 {
+    fn follow(&mut self, stamp: &MessageTimes, proposed: Proposed, at: i128) -> i128 {
         let by_arrival = self.order == Order::Came;
         match (stamp.arrival, proposed.arrival) {
             (Some(time), None) => {
@@ -251,27 +251,27 @@ impl Timeline {
 
     /// Counts a message that does not fit the clock that is followed. A new topic may have a clock of its own, which is
     /// no jump.
-    fn misfit(&mut self, stamp: &Stamp, at: i128, by: i128) {
+    fn misfit(&mut self, stamp: &MessageTimes, at: i128, by: i128) {
         self.misfits += 1;
         if self.topics.get(&stamp.channel).is_some_and(|topic| topic.offset.is_set()) {
             self.cut(stamp, at, by);
         }
     }
 
-    fn cut(&mut self, stamp: &Stamp, at: i128, by: i128) {
+    fn cut(&mut self, stamp: &MessageTimes, at: i128, by: i128) {
         let at = u64::try_from(at).unwrap_or_default();
         self.jumps.cut(Jump { channel: stamp.channel, at, by });
     }
 
     /// Returns the release time by the publisher's clock if the clock did not jump.
-    fn expected(&self, stamp: &Stamp) -> Option<i128> {
+    fn expected(&self, stamp: &MessageTimes) -> Option<i128> {
         let topic = self.topics.get(&stamp.channel).map(|topic| &topic.offset);
         let offset = topic.filter(|offset| offset.is_set()).unwrap_or(&self.common);
         stamp.published.filter(|_| offset.is_set()).map(|time| offset.now(time))
     }
 
     /// Decides about a message of which no time continues the replay.
-    fn jump(&mut self, stamp: &Stamp, line: i128) -> i128 {
+    fn jump(&mut self, stamp: &MessageTimes, line: i128) -> i128 {
         let arrival =
             stamp.arrival.filter(|_| self.arrival.is_set()).map(|time| self.arrival.now(time));
         let published = self.expected(stamp);
@@ -316,7 +316,7 @@ impl Timeline {
     }
 
     /// Aligns both clocks, and those of the other topics by as much as this message's clock was.
-    fn set_all(&mut self, stamp: &Stamp, at: i128, by: Option<i128>) {
+    fn set_all(&mut self, stamp: &MessageTimes, at: i128, by: Option<i128>) {
         if let Some(time) = stamp.arrival {
             self.arrival.set(at - i128::from(time));
         }
@@ -350,7 +350,7 @@ impl Timeline {
 
     /// Returns true if a topic that goes on after the pause was regular before it.
     fn is_contradicted(&self, pause: i128) -> bool {
-        let regular = |stamp: &Stamp| {
+        let regular = |stamp: &MessageTimes| {
             let longest = self.topics.get(&stamp.channel).and_then(Topic::longest_interval);
             longest.is_some_and(|longest| pause > longest.saturating_mul(TIMES_LONGER))
         };

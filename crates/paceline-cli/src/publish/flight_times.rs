@@ -1,7 +1,7 @@
 //! The release times of a flight log's messages.
 
 use paceline_media::ulog::ULog;
-use paceline_record::{Jumps, Order, Stamp, Timeline};
+use paceline_record::{Jumps, MessageTimes, Order, ReplayTimeline};
 use std::time::Duration;
 
 /// The release times of a flight log's messages, in the order of the file.
@@ -17,15 +17,15 @@ pub(super) struct FlightTimes {
 impl FlightTimes {
     /// Checks the times of a log's messages against each other.
     pub(super) fn of(log: &ULog) -> Self {
-        let mut timeline = Timeline::new(Order::Auto);
+        let mut timeline = ReplayTimeline::new(Order::Auto);
         let mut times = Vec::with_capacity(log.messages().len());
         for (number, message) in log.messages().enumerate() {
-            timeline.push(Stamp {
+            timeline.push(MessageTimes {
                 channel: u16::try_from(message.topic).unwrap_or(u16::MAX),
                 sequence: u32::try_from(number & 0xffff_ffff).unwrap_or_default(),
                 // Some topics always have time 0.
                 published: (message.time_us > 0).then_some(message.time_us.saturating_mul(1_000)),
-                ..Stamp::default()
+                ..MessageTimes::default()
             });
             times.extend(std::iter::from_fn(|| timeline.release(false)));
         }

@@ -86,6 +86,21 @@ pub(crate) fn link(name: &str, bytes_per_s: Option<u64>) -> HopInfo {
 
 impl Seen {
     /// Records a notification about a contract.
+    fn note_installation(&mut self, node: usize, output: ControlOutput) {
+        let ControlOutput::Install { source, publisher, from, outputs } = output else { return };
+        self.installs += 1;
+        if outputs.is_empty() {
+            assert!(self.installed.remove(&source).is_some(), "removed nothing");
+            self.from.remove(&source);
+            return;
+        }
+        let now = (publisher, outputs);
+        assert_eq!(from.is_empty(), source.publisher.node == id(node));
+        let before = self.installed.insert(source, now.clone());
+        let before_from = self.from.insert(source, from.clone());
+        assert!(before != Some(now) || before_from != Some(from), "installed twice");
+    }
+
     fn note_promise(&mut self, node: usize, output: ControlOutput) {
         match output {
             ControlOutput::Refused { subscription, publisher, refusal } => {
@@ -215,20 +230,7 @@ impl Net {
                     assert!(self.up.contains(&(node, index(hop))), "sent to a hop that is down");
                     self.queues.entry((node, index(hop))).or_default().push_back(message);
                 }
-                ControlOutput::Install { source, publisher, from, outputs } => {
-                    seen.installs += 1;
-                    if outputs.is_empty() {
-                        assert!(seen.installed.remove(&source).is_some(), "removed nothing");
-                        seen.from.remove(&source);
-                    } else {
-                        let now = (publisher, outputs);
-                        assert_eq!(from.is_empty(), source.publisher.node == id(node));
-                        let before = seen.installed.insert(source, now.clone());
-                        let before_from = seen.from.insert(source, from.clone());
-                        let same = before == Some(now) && before_from == Some(from);
-                        assert!(!same, "installed twice");
-                    }
-                }
+                output @ ControlOutput::Install { .. } => seen.note_installation(node, output),
                 ControlOutput::Matching { publisher, matching } => {
                     let before = seen.matching.insert(publisher, matching);
                     assert_ne!(before.unwrap_or(false), matching);

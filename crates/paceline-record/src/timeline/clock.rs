@@ -1,6 +1,6 @@
 //! The clocks of a file: how their times become release times.
 
-use super::Stamp;
+use super::MessageTimes;
 
 /// A regular topic has at least this many intervals.
 const INTERVALS_MIN: u32 = 16;
@@ -62,7 +62,7 @@ pub(super) struct Topic {
 
 impl Topic {
     /// Records a message that is released at `at`.
-    pub(super) fn note(&mut self, stamp: &Stamp, at: i128) {
+    pub(super) fn note(&mut self, stamp: &MessageTimes, at: i128) {
         if let Some(before) = self.at {
             self.intervals = self.intervals.saturating_add(1);
             self.longest = self.longest.max(at - before);
@@ -79,7 +79,7 @@ impl Topic {
 
     /// Returns the release time `at` of the next message unless a clock step would move it before an earlier message.
     /// Messages that arrived out of order may be moved.
-    pub(super) fn in_order(&self, stamp: &Stamp, at: i128) -> Option<i128> {
+    pub(super) fn in_order(&self, stamp: &MessageTimes, at: i128) -> Option<i128> {
         let Some(last) = self.at.filter(|last| at < *last && self.is_later(stamp)) else {
             return Some(at);
         };
@@ -87,7 +87,7 @@ impl Topic {
     }
 
     /// Returns true if a message follows the last one, by their numbers, or else by their arrival.
-    fn is_later(&self, stamp: &Stamp) -> bool {
+    fn is_later(&self, stamp: &MessageTimes) -> bool {
         match stamp.sequence.wrapping_sub(self.sequence) {
             0 => stamp.arrival > self.arrival,
             ahead => ahead < HALF,

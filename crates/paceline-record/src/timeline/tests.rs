@@ -9,7 +9,7 @@ const EPOCH: u64 = 1_700_000_000 * SECOND;
 /// A message, and its true time after the first one.
 #[derive(Clone, Debug)]
 struct Truth {
-    stamp: Stamp,
+    stamp: MessageTimes,
     at: u64,
 }
 
@@ -23,7 +23,7 @@ fn file(periods: &[u64], lasts: u64) -> Vec<Truth> {
             let lag = (number * 7 + u64::from(channel) * 3) % 10 * 1_000_000;
             let (published, arrival) = (Some(EPOCH + at), Some(EPOCH + at + lag));
             let sequence = u32::try_from(number).unwrap();
-            let stamp = Stamp { channel, sequence, arrival, published, steady: false };
+            let stamp = MessageTimes { channel, sequence, arrival, published, steady: false };
             all.push(Truth { stamp, at });
         }
     }
@@ -32,8 +32,8 @@ fn file(periods: &[u64], lasts: u64) -> Vec<Truth> {
 }
 
 /// Returns the release times of all messages, after the first one, in nanoseconds.
-fn released(order: Order, stamps: impl IntoIterator<Item = Stamp>) -> (Vec<i128>, Jumps) {
-    let mut timeline = Timeline::new(order);
+fn released(order: Order, stamps: impl IntoIterator<Item = MessageTimes>) -> (Vec<i128>, Jumps) {
+    let mut timeline = ReplayTimeline::new(order);
     let (mut times, mut count) = (Vec::new(), 0);
     for stamp in stamps {
         timeline.push(stamp);
@@ -46,7 +46,7 @@ fn released(order: Order, stamps: impl IntoIterator<Item = Stamp>) -> (Vec<i128>
     (times.iter().map(|at| i128::from(*at) - START).collect(), timeline.jumps.clone())
 }
 
-fn stamps(truths: &[Truth]) -> Vec<Stamp> {
+fn stamps(truths: &[Truth]) -> Vec<MessageTimes> {
     truths.iter().map(|truth| truth.stamp).collect()
 }
 
@@ -136,7 +136,11 @@ fn the_pauses_of_a_rare_topic_are_kept() {
         }
     }
     // One clock alone, and a single interval.
-    let stamp = |at: u64, sequence| Stamp { sequence, published: Some(at), ..Stamp::default() };
+    let stamp = |at: u64, sequence| MessageTimes {
+        sequence,
+        published: Some(at),
+        ..MessageTimes::default()
+    };
     let (times, _) = released(Order::Auto, [stamp(EPOCH, 0), stamp(EPOCH + 60 * SECOND, 1)]);
     assert_eq!(times, [0, i128::from(60 * SECOND)]);
 }
@@ -180,7 +184,7 @@ fn topics_whose_times_stand_still_follow_the_others() {
         let at = SECOND + u64::from(number) * 10_000_000;
         let published = Some(if number % 3 == 0 { 5 * SECOND } else { at });
         let channel = u16::try_from(number % 3).unwrap();
-        all.push(Stamp { channel, sequence: number, published, ..Stamp::default() });
+        all.push(MessageTimes { channel, sequence: number, published, ..MessageTimes::default() });
     }
     let (times, jumps) = released(Order::Auto, all);
     assert_eq!(*times.last().unwrap() / 1_000_000_000, 15);
@@ -216,7 +220,7 @@ fn periods() -> impl Strategy<Value = Vec<u64>> {
 }
 
 /// Applies faults to the publication times, or to the arrival times.
-fn apply(all: &mut [Stamp], faults: &[Fault], arrival: bool) {
+fn apply(all: &mut [MessageTimes], faults: &[Fault], arrival: bool) {
     for fault in faults {
         let from = fault.at.index(all.len());
         let until = if fault.stays { all.len() } else { from + 1 };
@@ -286,7 +290,7 @@ proptest! {
         by in prop::sample::select(vec![Order::Auto, Order::Published, Order::Came]),
     ) {
         let all = stamps.into_iter().map(|(channel, sequence, arrival, published, steady)| {
-            Stamp { channel, sequence, arrival, published, steady }
+            MessageTimes { channel, sequence, arrival, published, steady }
         });
         let all: Vec<_> = all.collect();
         let (times, _) = released(by, all);

@@ -4,7 +4,9 @@
 use crate::damaged::{Form, records, without_chunks};
 use crate::support::{Owned, file};
 use paceline_media::ulog::ULog;
-use paceline_record::{Compression, McapReader, Order, Ordered, Stamp, Survey, Timeline};
+use paceline_record::{
+    Compression, McapReader, MessageTimes, Order, Ordered, ReplayTimeline, Survey,
+};
 use std::collections::BTreeSet;
 
 /// The longest pause that is not questioned, in nanoseconds.
@@ -212,14 +214,14 @@ fn flight(random: &mut Random, figures: &mut Figures) {
     let end = bytes.len();
     damage(random, &mut bytes, first, end);
     let log = ULog::parse(&bytes).unwrap();
-    let mut timeline = Timeline::new(Order::Auto);
+    let mut timeline = ReplayTimeline::new(Order::Auto);
     let mut times = Vec::new();
     for (number, message) in log.messages().enumerate() {
-        timeline.push(Stamp {
+        timeline.push(MessageTimes {
             channel: u16::try_from(message.topic).unwrap(),
             sequence: u32::try_from(number).unwrap(),
             published: Some(message.time_us.saturating_mul(1_000)),
-            ..Stamp::default()
+            ..MessageTimes::default()
         });
         times.extend(std::iter::from_fn(|| timeline.release(false)));
     }

@@ -3,7 +3,7 @@
 use paceline_media::Damage;
 use paceline_record::{
     About, Attachments, Compression, McapReader, Message, Order, Ordered, RecordedSample,
-    Recording, Timeline,
+    Recording, ReplayTimeline,
 };
 
 /// A sample that owns its data.
@@ -103,7 +103,7 @@ pub(crate) fn read_damaged(bytes: &[u8]) -> (Vec<Message>, Damage) {
 /// Returns the samples of a file, ordered by time.
 pub(crate) fn samples(bytes: &[u8]) -> Vec<Owned> {
     let reader = McapReader::new(bytes).expect("a file");
-    let mut ordered = Ordered::new(reader, Timeline::new(Order::Published));
+    let mut ordered = Ordered::new(reader, ReplayTimeline::new(Order::Published));
     let mut samples = Vec::new();
     let mut attachments = Attachments::default();
     while let Some((_, message)) = ordered.next_message().expect("a whole file") {

@@ -36,6 +36,7 @@ impl Chance {
         }
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "the number saturates")]
     fn whole(&mut self, min: u64, max: u64) -> u64 {
         (self.within(min.max(1) as f64, max as f64) as u64).clamp(min, max)
     }

@@ -55,7 +55,7 @@ impl Engine {
                 });
             }
         }
-        let declared = spec.envelope.filter(|envelope| !envelope.learned);
+        let declared = spec.envelope.filter(|envelope| !envelope.is_learned());
         SourceView {
             publisher: id,
             tag: spec.tag.clone(),
@@ -68,7 +68,7 @@ impl Engine {
             within: spec.within.map(Into::into),
             size: spec.size,
             bytes_max: spec.bytes_max,
-            traffic: declared.map(|of| (of.bytes_per_s.saturating_mul(8), of.burst)),
+            traffic: declared.map(|of| (of.bytes_per_s().saturating_mul(8), of.burst())),
             latch: spec.latch,
             hops: self.hops(id.node, self.control.me()),
             taken,
