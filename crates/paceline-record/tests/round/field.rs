@@ -148,10 +148,20 @@ fn recording(random: &mut Random, form: Form, figures: &mut Figures) {
     let mut ordered = Ordered::new(reader, survey.timeline());
     let topic =
         |name: &str| name.strip_prefix("robot/").and_then(|topic| topic.parse::<u16>().ok());
+    let originals: BTreeSet<(u16, u64, u64, u64, &[u8])> = samples
+        .iter()
+        .map(|sample| {
+            let Owned { tag, seq, captured_ns, came_ns, payload, .. } = sample;
+            (topic(tag).unwrap(), *seq, *captured_ns, *came_ns, &payload[..])
+        })
+        .collect();
     let mut released = Vec::new();
     while let Ok(Some((time, message))) = ordered.next_message() {
         if let Some(topic) = topic(&message.channel.topic) {
-            released.push((topic, u64::from(message.sequence), time));
+            let number = u64::from(message.sequence);
+            let of = (topic, number, message.publish_time, message.log_time, &message.data[..]);
+            // A damaged message has no number.
+            released.push((topic, if originals.contains(&of) { number } else { u64::MAX }, time));
         }
     }
     figures.add(&released, &intact(&whole, &bytes, &samples, form), samples.len());
