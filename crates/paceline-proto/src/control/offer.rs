@@ -238,7 +238,8 @@ impl Tried<'_> {
     /// Returns the largest bit rate that fits, in whole kbit/s and from an eighth of the reserved one.
     fn bitrate(&self) -> Option<NonZeroU32> {
         let spec = self.spec;
-        let at = |kbit: u64| u32::try_from(kbit * 1_000).ok().and_then(NonZeroU32::new);
+        let at =
+            |kbit: u64| u32::try_from(kbit.saturating_mul(1_000)).ok().and_then(NonZeroU32::new);
         let form = |kbit: u64| Form { bitrate: at(kbit), ..self.form };
         let (period, budget) = (self.form.rate.period(spec.period)?, spec.budget(self.form)?);
         if spec.form_of(form(1)).bitrate.is_none() || spec.unscalable.is_some() {
