@@ -209,7 +209,7 @@ impl ReplayTimeline {
             Order::Auto | Order::Published => published.or(arrival),
             Order::Came => arrival.or(published),
         };
-        // A time that stands still tells nothing.
+        // A time that stands still has no information.
         fit.map(|(at, _)| at).or_else(|| self.line.filter(|_| self.stands_still(stamp)))
     }
 

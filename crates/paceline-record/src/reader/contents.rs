@@ -24,7 +24,7 @@ impl Declarations {
     }
 }
 
-/// What was read so far.
+/// The declarations and messages read so far.
 pub(super) struct Contents {
     pub(super) declared: Declarations,
     pub(super) ready: VecDeque<Message>,

@@ -135,7 +135,7 @@ fn hits() -> impl Strategy<Value = Vec<Hit>> {
     prop::collection::vec(one, 1..5)
 }
 
-/// Damages a file between its declarations and its end, and checks what is read.
+/// Damages a file between its declarations and its end, and checks the messages that are read.
 fn check(form: Form, hits: &[Hit]) -> Result<(usize, usize), TestCaseError> {
     let whole = made(form, 84);
     let parts = parts(&whole, form);

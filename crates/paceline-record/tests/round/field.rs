@@ -130,7 +130,7 @@ fn recording(random: &mut Random, form: Form, figures: &mut Figures) {
     let mut bytes = file(&samples, 20, compression);
     if form == Form::Plain {
         bytes = without_chunks(&bytes);
-        // A file of another program does not tell of such a clock.
+        // A file of another program has no mark of such a clock.
         for at in 0..bytes.len() - 6 {
             if bytes[at..].starts_with(b"steady") {
                 bytes[at] = b'S';

@@ -1,6 +1,7 @@
 //! Encoding and decoding of messages and of malformed bytes.
 
 use super::*;
+use proptest::prelude::*;
 
 fn name(number: u64) -> Name {
     let key = Key { origin: NodeIndex(0x0123_4567_89ab_cdef), number };
@@ -90,6 +91,8 @@ fn denials() -> Vec<ReserveMessage> {
         due,
         Resource::Windows,
         Resource::Places,
+        Resource::Guarantee,
+        Resource::HostBuffer,
     ]
     .map(refused);
     let others = [
@@ -168,4 +171,56 @@ fn out_of_range_fields_are_named() {
         Err(CodecError::Invalid("page")),
         "a number has one encoding"
     );
+}
+
+/// Returns an end of a range, or a number of any order of magnitude in it.
+fn number(min: u64, max: u64) -> impl Strategy<Value = u64> {
+    let inner = (any::<u64>(), 0..64_u32)
+        .prop_map(move |(bits, shift)| min + (bits >> shift) % (max - min).max(1));
+    prop_oneof![Just(min), Just(max), inner]
+}
+
+fn time() -> impl Strategy<Value = Duration> {
+    number(0, u64::MAX).prop_map(Duration::from_nanos)
+}
+
+/// Traffic as the declarations of the API make it: of one sample in each period, with a long-term curve below it or not.
+fn traffic() -> impl Strategy<Value = Traffic> {
+    let sample = (number(1, 80 << 20), number(1, 10_u64.pow(18)), time(), time());
+    let rest = (number(1, 2_000), any::<[bool; 3]>(), number(1, u64::MAX), number(1, 1 << 40));
+    (sample, rest).prop_filter_map(
+        "impossible traffic",
+        |((bytes, period, jitter, gap), (packet, [clocked, bare, varies], rate, burst))| {
+            let early = (Duration::from_nanos(period), jitter);
+            let peak = Traffic::spaced(bytes, early, gap, packet).ok()?;
+            let peak =
+                if clocked { peak.with_clock(gap.max(Duration::from_nanos(1))) } else { peak };
+            let Dual { peak_burst, peak_rate, rate: most, .. } = peak.dual();
+            let (rate, burst) = (rate.min(most), burst.max(peak_burst));
+            let long = Dual { peak_burst, peak_rate, burst, rate };
+            let long = peak.with_long_term(long, rate.div_ceil(8 * peak.packet()));
+            let traffic = if varies { long.unwrap_or(peak).varying(true) } else { peak };
+            Some(if bare { traffic.without_samples() } else { traffic })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn any_traffic_is_read_as_it_is(
+        traffic in traffic(),
+        trunk in any::<u128>(),
+        (bunched, within) in (time(), time()),
+        level in proptest::option::of(any::<u32>()),
+        (x, y) in (0..=LossTolerance::Y_MAX, 1..=LossTolerance::Y_MAX),
+    ) {
+        let loss = LossTolerance::new(x.min(y), y).unwrap();
+        let wanted = Wanted { trunk: Trunk(trunk), traffic, bunched, within, loss, level };
+        let ReserveMessage::Admit(admit) = messages().swap_remove(0) else { panic!("no request") };
+        let admit = Admit { forward: Some(wanted), ..*admit };
+        let message = ReserveMessage::Admit(Box::new(admit));
+        prop_assert_eq!(decode(&bytes(&message)), Ok(message));
+    }
 }

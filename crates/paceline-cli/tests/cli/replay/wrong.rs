@@ -107,7 +107,7 @@ fn a_corrupt_file_is_replayed_around_its_damage() {
     let broken = host.path("broken.mcap");
     let bytes = recording(&["a", "b"], 5);
     let quick = ["replay", arg(&broken), "--speed", "max", "--wait", "0s"];
-    // The checksum of a chunk does not tell which of its messages is damaged.
+    // One checksum covers all messages of a chunk, so the damaged one is unknown.
     let mut flipped = bytes.clone();
     let middle = bytes.windows(6).position(|text| text == b"a line").unwrap();
     flipped[middle] ^= 0xff;

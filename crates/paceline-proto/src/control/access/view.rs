@@ -85,7 +85,7 @@ impl View<'_> {
         seen
     }
 
-    /// Returns the change as the leaf sees it. What this node cannot read, it cannot show by rights.
+    /// Returns the change as the leaf sees it. The rights to an entry that this node cannot read are unknown, so it is hidden.
     pub(in crate::control) fn change(&self, node: NodeId, change: Change) -> Change {
         let shown = self.is_own(node)
             || match &change {
