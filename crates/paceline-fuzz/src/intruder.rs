@@ -282,11 +282,17 @@ impl World {
                         ControlOutput::Asked { from: asker, via, body, .. }
                             if from == GUARDED && via == INTRUDER =>
                         {
-                            // Questions without a tag are checked by `Control`, and pulls by `Control::may`.
-                            let pull = body.first() == Some(&Topic::Pull.code());
+                            // Questions without a tag are checked by `Control`, and pulls by `Control::may`. Members with
+                            // any right may ask for the time; a node ignores a question of an unknown topic.
                             let tag = Tag::new("secret/a").unwrap();
-                            if !pull || member.control.may((via, asker), Right::Pull, &tag).is_ok()
-                            {
+                            let gains = match Topic::split(body.clone()) {
+                                None | Some((Topic::Time, _)) => false,
+                                Some((Topic::Pull, _)) => {
+                                    member.control.may((via, asker), Right::Pull, &tag).is_ok()
+                                }
+                                Some(_) => true,
+                            };
+                            if gains {
                                 return Err(format!("{asker} may ask {body:?}"));
                             }
                         }

@@ -30,10 +30,12 @@ const CASES: &[Case] = &[
     Case(mode("libaom, real time", AOM, REALTIME), 3, 0),
     Case(mode("libaom, resilient", AOM, RESILIENT), 3, 10),
     Case(mode("libaom, tile groups", AOM, TILE_GROUPS), 3, 10),
-    Case(mode("libaom, intra only", AOM, &["-cpu-used", "8", "-g", "0"]), 50, 0),
+    Case(mode("libaom, intra only", AOM, INTRA), 50, 0),
     Case(mode("libaom, 10 bits", AOM, DEEP), 3, 12),
 ];
 
+// Newer builds of libaom 3.6 stop at an assertion if they look ahead with intra pictures alone.
+const INTRA: &[&str] = &["-cpu-used", "8", "-g", "0", "-lag-in-frames", "0"];
 const REALTIME: &[&str] =
     &["-cpu-used", "8", "-g", "20", "-usage", "realtime", "-lag-in-frames", "0"];
 const RESILIENT: &[&str] = &["-cpu-used", "8", "-g", "20", "-aom-params", "error-resilient=1"];
