@@ -134,6 +134,20 @@ impl Member {
     }
 }
 
+/// Returns true if a question of an intruder gains it something.
+///
+/// Questions without a tag are checked by `Control`, and pulls by `Control::may`. Members with any right may ask for the
+/// time; a node ignores a question of an unknown topic.
+fn gains(control: &mut Control, (via, asker): (NodeId, NodeId), body: &Bytes) -> bool {
+    match Topic::split(body.clone()) {
+        None | Some((Topic::Time, _)) => false,
+        Some((Topic::Pull, _)) => {
+            control.may((via, asker), Right::Pull, &Tag::new("secret/a").unwrap()).is_ok()
+        }
+        Some(_) => true,
+    }
+}
+
 impl World {
     fn new(seed: u64) -> Self {
         let now = Instant::from_millis(1_000);
@@ -282,17 +296,7 @@ impl World {
                         ControlOutput::Asked { from: asker, via, body, .. }
                             if from == GUARDED && via == INTRUDER =>
                         {
-                            // Questions without a tag are checked by `Control`, and pulls by `Control::may`. Members with
-                            // any right may ask for the time; a node ignores a question of an unknown topic.
-                            let tag = Tag::new("secret/a").unwrap();
-                            let gains = match Topic::split(body.clone()) {
-                                None | Some((Topic::Time, _)) => false,
-                                Some((Topic::Pull, _)) => {
-                                    member.control.may((via, asker), Right::Pull, &tag).is_ok()
-                                }
-                                Some(_) => true,
-                            };
-                            if gains {
+                            if gains(&mut member.control, (via, asker), &body) {
                                 return Err(format!("{asker} may ask {body:?}"));
                             }
                         }
