@@ -284,20 +284,17 @@ impl<R: Read> McapReader<R> {
             if seen.is_empty() {
                 break;
             }
-            let known = &self.contents.declared;
             let packed = self.packed && at >= self.doubtful_to;
             let candidate = seen.iter().position(|kind| proof::may_prove(*kind, packed));
             let skipped = candidate.unwrap_or(seen.len()) as u64;
             self.window.skip(skipped);
-            let Some((_, length)) = format::head(self.window.see(HEAD)?) else { continue };
-            let whole = HEAD.saturating_add(length);
-            if candidate.is_some() && length <= RECORD_MAX && self.window.has(whole)? {
-                let seen = self.window.see(whole)?;
-                if proof::proves(seen, known) {
-                    break;
-                }
+            if candidate.is_none() {
+                continue;
             }
-            self.window.skip(u64::from(candidate.is_some()));
+            if self.is_at_proof()? {
+                break;
+            }
+            self.window.skip(1);
         }
         let bytes = self.window.at() - at;
         if self.ended {
@@ -305,6 +302,16 @@ impl<R: Read> McapReader<R> {
         }
         self.damage.add(at, bytes, || what);
         Ok(())
+    }
+
+    /// Returns true if the next bytes are a record that proves to be one.
+    fn is_at_proof(&mut self) -> Result<bool, ReadError> {
+        let Some((_, length)) = format::head(self.window.see(HEAD)?) else { return Ok(false) };
+        let whole = HEAD.saturating_add(length);
+        if length > RECORD_MAX || !self.window.has(whole)? {
+            return Ok(false);
+        }
+        Ok(proof::proves(self.window.see(whole)?, &self.contents.declared))
     }
 }
 

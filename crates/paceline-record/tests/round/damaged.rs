@@ -1,7 +1,7 @@
 //! Damaged files: everything that is not damaged is read.
 
 use crate::support::{Owned, file, read_damaged, some};
-use paceline_record::{Compression, Message};
+use paceline_record::{Compression, McapReader, Message};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -184,6 +184,23 @@ proptest! {
     #[test]
     fn every_undamaged_message_without_chunks_is_read(hits in hits()) {
         check(Form::Plain, &hits)?;
+    }
+}
+
+/// The bytes of a record that begins in the last bytes of a file are too few to decide about it.
+#[test]
+fn a_damaged_place_may_reach_to_the_end_of_the_file() {
+    for kind in 1..=DATA_END {
+        for rest in 0..9 {
+            let mut bytes = b"\x89MCAP0\r\n".to_vec();
+            // A record that is longer than any, and the beginning of another one.
+            bytes.extend([0xff; 20]);
+            bytes.push(kind);
+            bytes.resize(bytes.len() + rest, 0);
+            let mut reader = McapReader::new(&bytes[..]).unwrap();
+            assert!(!matches!(reader.next_message(), Ok(Some(_))), "kind {kind}, {rest} bytes");
+            assert_eq!(reader.damage().places, 1, "kind {kind}, {rest} bytes");
+        }
     }
 }
 
