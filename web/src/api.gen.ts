@@ -196,7 +196,11 @@ clock: NodeClock | null,
  */
 unread: Array<Unread>, };
 
-export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, matching: boolean, };
+export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, 
+/**
+ * True if the rate differs from the declared one by more than a tenth; false in a pause.
+ */
+off_rate: boolean, matching: boolean, };
 
 export type Subscription = { id: string, pattern: string, asked: RequestedForm, within_us: number | null, loss: string | null, proxy: string, 
 /**

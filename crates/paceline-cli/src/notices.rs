@@ -24,6 +24,8 @@ pub(crate) enum Notice {
     NoSpare,
     BestEffort,
     Ended,
+    /// The publisher does not keep its declared rate, or keeps it again.
+    Rate,
     /// Its text is a running count, so that each one differs from the one before.
     Excess,
 }
@@ -36,6 +38,7 @@ impl Notice {
             Self::NoSpare => "continues",
             Self::BestEffort => "best effort",
             Self::Ended => "ended",
+            Self::Rate => "rate",
             Self::Excess => "more than granted",
         }
     }

@@ -5,16 +5,16 @@ mod args;
 mod card;
 mod files;
 mod flight_times;
+mod input;
+mod media;
+mod news;
 mod open;
-mod pictures;
 mod pieces;
 mod session;
-mod sound;
 mod source;
 mod stored;
 mod telemetry;
 mod value;
-mod video;
 
 pub(crate) use args::PubArgs;
 use args::Tenet;
@@ -43,7 +43,9 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         )));
     }
     let stop = Stop::on_signals()?;
-    let source = open::open(args)?;
+    let Some(source) = open::open(args, &stop)? else {
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
     let node = args.node.open("pub", args.tag.as_str())?;
     let mut publisher = declare(&node, args, &source.origin).map_err(declared)?;
     if args.json {
@@ -60,11 +62,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         if !wait.is_zero() && publisher.matching() {
             wait_until_heard(&node, std::iter::once(&publisher), &stop);
         }
-        Session::new(args, &node, source.origin.hz.filter(|_| !source.origin.live)).run(
-            &mut publisher,
-            source.feed,
-            &stop,
-        )
+        Session::new(args, &node, &source.origin).run(&mut publisher, source.feed, &stop)
     } else {
         Ok(false)
     };
@@ -81,8 +79,8 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     node.close();
     let ended = ended?;
     // The rest was published. The error repeats the note, for the exit code.
-    if let Some(damage) = source.origin.damage {
-        return Err(anyhow::Error::msg(damage));
+    if let Some(damage) = source.origin.news.and_then(|news| news.failure()) {
+        return Err(damage);
     }
     Ok(if ended { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }

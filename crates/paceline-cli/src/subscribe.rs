@@ -2,6 +2,8 @@
 
 mod args;
 mod dry_run;
+mod rates;
+mod summary;
 mod timed;
 
 pub(crate) use args::SubArgs;
@@ -12,50 +14,24 @@ use crate::notices::{self, Notice, Notices};
 use crate::payload::{LatestForm, SampleLine, Sink};
 use crate::shortfall::{self, Published};
 use crate::show::{self, Block};
-use crate::stats::{Ages, Tally, by_reason};
+use crate::stats::Tally;
 use crate::status::published_tags;
 use crate::stop::{STOP_SLICE, Stop};
 use paceline::contract::{BestEffort, Offer, Refusal};
-use paceline::status::{Drops, Excess, PublisherId, SourceView};
+use paceline::status::{Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
-use serde::Serialize;
+use rates::Rates;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use timed::{DecisionCounts, SpacingLine, SyncLine};
+use summary::{Summary, SummaryLine};
 
 const TICK: Duration = Duration::from_secs(1);
 /// The most offers that `--take-offer` takes.
 const OFFERS_MAX: u32 = 3;
 /// Time to wait for a publisher before printing a note.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The last line of `--json`.
-#[derive(Serialize)]
-struct SummaryLine {
-    summary: Summary,
-}
-
-#[derive(Serialize)]
-struct Summary {
-    delivered: u64,
-    bytes: u64,
-    rate_hz: f64,
-    late: u64,
-    missing: u64,
-    #[serde(serialize_with = "by_reason::serialize")]
-    dropped: Drops,
-    age_us: Ages,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decisions: Option<DecisionCounts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spacing: Option<SpacingLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sync: Option<SyncLine>,
-    refused: Vec<String>,
-    reason: Option<String>,
-}
 
 /// The reason for the end.
 enum End {
@@ -115,6 +91,7 @@ struct Session<'a> {
     /// The number of offers that may still be taken.
     offers: u32,
     published: Published,
+    rates: Rates,
     began: Instant,
     tick: Instant,
 }
@@ -140,6 +117,7 @@ impl<'a> Session<'a> {
             known: None,
             offers: OFFERS_MAX,
             published: Published::default(),
+            rates: Rates::default(),
             began,
             tick: began + TICK,
         }
@@ -184,6 +162,7 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         self.heard = true;
         self.published.add(delivery);
+        self.compare(delivery);
         self.total.add(delivery, now);
         self.window.add(delivery, now);
         if self.args.json {
@@ -350,6 +329,20 @@ impl<'a> Session<'a> {
              all contracts"
         );
         self.notice(Notice::Excess, publisher, text);
+    }
+
+    /// Reports a publisher that does not keep its declared rate.
+    fn compare(&mut self, delivery: &Sample) {
+        let publisher = delivery.publisher;
+        if !self.rates.has(publisher) {
+            let source = self.known().iter().find(|source| source.publisher == publisher);
+            if let Some(period) = source.map(|source| source.period) {
+                self.rates.add(publisher, period);
+            }
+        }
+        if let Some(news) = self.rates.note(delivery) {
+            self.notice(Notice::Rate, publisher, news.to_string());
+        }
     }
 
     fn notice(&mut self, notice: Notice, publisher: PublisherId, text: String) {

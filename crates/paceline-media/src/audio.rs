@@ -22,6 +22,7 @@ pub use opus::{
     OpusFormat, opus_micros,
 };
 pub use scale::{AudioScaler, BLOCK_MAX};
+pub(crate) use wav::{Layout, Lengths, read_format, refuse as wav_error};
 pub use wav::{Wav, read_wav, wav_header};
 
 #[cfg(test)]

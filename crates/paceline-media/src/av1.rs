@@ -23,6 +23,7 @@ use sequence::Sequence;
 pub use crate::video::{AccessUnit, Class, StreamInfo, UNIT_BYTES_MAX};
 pub use classify::Av1Classifier;
 pub use keep::SequenceHeader;
+pub(crate) use split::first_unit;
 pub use split::split;
 
 /// The largest number of OBUs in a temporal unit.
@@ -55,4 +56,4 @@ pub(crate) fn no_size(bytes: usize) -> MediaError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

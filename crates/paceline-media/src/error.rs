@@ -402,6 +402,18 @@ pub enum MediaError {
         /// The remedy.
         fix: &'static str,
     },
+    /// A stream of another format is invalid or unsupported.
+    #[error("{format} stream at byte {at}: {reason}; {fix}")]
+    Stream {
+        /// `ivf`, `ogg` or `raw`.
+        format: &'static str,
+        /// The offset of the invalid bytes.
+        at: usize,
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        fix: &'static str,
+    },
     /// A ULog file is invalid or unsupported.
     #[error("ulog file at byte {at}: {reason}; {fix}")]
     Ulog {
@@ -420,6 +432,24 @@ pub enum MediaError {
         /// The reason.
         reason: String,
     },
+}
+
+impl MediaError {
+    /// Moves the offsets of a format's error, for bytes that begin at `base` of their stream.
+    pub(crate) fn moved(mut self, base: usize) -> Self {
+        if let Self::JpegTruncated { begin, at, len } = &mut self {
+            (*begin, *at, *len) = (*begin + base, *at + base, *len + base);
+        }
+        if let Self::NotJpeg { at, .. }
+        | Self::JpegCorrupt { at, .. }
+        | Self::VideoStream { at, .. }
+        | Self::Wav { at, .. }
+        | Self::Stream { at, .. } = &mut self
+        {
+            *at += base;
+        }
+        self
+    }
 }
 
 /// Returns the first 60 characters of text from input, so that an error stays one line.

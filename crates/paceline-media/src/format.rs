@@ -10,7 +10,7 @@ use crate::error::{MediaError, excerpt};
 use crate::h264;
 use crate::h265;
 use crate::jpeg;
-use crate::pixel::PixelFormat;
+use crate::pixel::{ColourRange, PixelFormat};
 use crate::png;
 use crate::ros::{self, RosMessage};
 use crate::size::Size;
@@ -21,19 +21,19 @@ use crate::size::Size;
 /// - `image/jpeg` and `image/png`: the payload contains the size;
 /// - `video/h264` and `video/h265`: an access unit in Annex B; units with an SPS contain the size;
 /// - `video/av1`: a temporal unit of low-overhead OBUs; units with a sequence header contain the size;
-/// - `video/raw;format=i420;width=640;height=480`;
+/// - `video/raw;format=i420;width=640;height=480`, with `;range=limited` or `;range=full` if it is known;
 /// - `video/raw;format=rgb;width=640;height=480`;
 /// - `application/cdr;sensor_msgs/msg/Image` and `application/cdr;sensor_msgs/msg/CompressedImage`: a message of
 ///   ROS 2 that contains a picture and its size.
 ///
 /// Parsing accepts the parameters in any order with blanks around the semicolons. Each parameter must
-/// occur exactly once, and others are rejected.
+/// occur exactly once, `range` at most once, and others are rejected.
 ///
 /// ```
 /// use paceline_media::{Format, Size};
 ///
 /// let format: Format = "video/raw;width=640;height=480;format=i420".parse()?;
-/// assert_eq!(format, Format::I420(Size::new(640, 480)?));
+/// assert_eq!(format, Format::I420(Size::new(640, 480)?, None));
 /// assert_eq!(format.to_string(), "video/raw;format=i420;width=640;height=480");
 /// # Ok::<(), paceline_media::MediaError>(())
 /// ```
@@ -49,8 +49,8 @@ pub enum Format {
     H265,
     /// One AV1 temporal unit (see [`av1`]): a picture that may depend on others. Not scaled.
     Av1,
-    /// One [`PixelFormat::I420`] picture of this size.
-    I420(Size),
+    /// One [`PixelFormat::I420`] picture of this size, with the range of its samples if it is known.
+    I420(Size, Option<ColourRange>),
     /// One [`PixelFormat::Rgb8`] picture of this size.
     Rgb8(Size),
     /// A message of ROS 2 with one picture (see [`ros`]).
@@ -86,7 +86,7 @@ impl Format {
                 let none = av1::no_size(payload.len());
                 return av1::info(payload)?.map(|info| info.size).ok_or(none);
             }
-            Self::I420(size) => (PixelFormat::I420, size),
+            Self::I420(size, _) => (PixelFormat::I420, size),
             Self::Rgb8(size) => (PixelFormat::Rgb8, size),
         };
         format.check_len(size, payload.len())?;
@@ -106,7 +106,17 @@ impl Format {
             Self::H264 => Some(Codec::H264),
             Self::H265 => Some(Codec::H265),
             Self::Av1 => Some(Codec::Av1),
-            Self::Jpeg | Self::Png | Self::I420(_) | Self::Rgb8(_) | Self::Ros(_) => None,
+            Self::Jpeg | Self::Png | Self::I420(..) | Self::Rgb8(_) | Self::Ros(_) => None,
+        }
+    }
+
+    /// Returns the bytes of a picture of an uncompressed format; `None` for others.
+    #[must_use]
+    pub fn raw_bytes(&self) -> Option<u64> {
+        match *self {
+            Self::I420(size, _) => Some(PixelFormat::I420.payload_len(size)),
+            Self::Rgb8(size) => Some(PixelFormat::Rgb8.payload_len(size)),
+            Self::Jpeg | Self::Png | Self::H264 | Self::H265 | Self::Av1 | Self::Ros(_) => None,
         }
     }
 
@@ -125,7 +135,7 @@ impl Format {
             Self::H264 => Self::H264,
             Self::H265 => Self::H265,
             Self::Av1 => Self::Av1,
-            Self::I420(_) => Self::I420(size),
+            Self::I420(_, range) => Self::I420(size, *range),
             Self::Rgb8(_) => Self::Rgb8(size),
             Self::Ros(message) => Self::Ros(*message),
         }
@@ -151,10 +161,14 @@ impl fmt::Display for Format {
             Self::H265 => return f.write_str("video/h265"),
             Self::Av1 => return f.write_str("video/av1"),
             Self::Ros(message) => return write!(f, "{CDR};{message}"),
-            Self::I420(size) => (PixelFormat::I420, size),
+            Self::I420(size, _) => (PixelFormat::I420, size),
             Self::Rgb8(size) => (PixelFormat::Rgb8, size),
         };
-        write!(f, "video/raw;format={format};width={};height={}", size.width, size.height)
+        write!(f, "video/raw;format={format};width={};height={}", size.width, size.height)?;
+        if let Self::I420(_, Some(range)) = self {
+            write!(f, ";range={}", range.name())?;
+        }
+        Ok(())
     }
 }
 
@@ -208,13 +222,14 @@ fn parse_raw<'a>(
     parts: impl Iterator<Item = &'a str>,
     refuse: impl Fn(String) -> MediaError,
 ) -> Result<Format, MediaError> {
-    let (mut format, mut width, mut height) = (None, None, None);
+    let (mut format, mut width, mut height, mut range) = (None, None, None, None);
     for part in parts {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         let slot = match name {
             "format" => &mut format,
             "width" => &mut width,
             "height" => &mut height,
+            "range" => &mut range,
             _ => return Err(refuse(format!("parameter {:?} is not known", excerpt(name)))),
         };
         if slot.replace(value).is_some() {
@@ -229,8 +244,17 @@ fn parse_raw<'a>(
         return Err(refuse(format!("{} missing", missing.join(" and "))));
     };
     let size = Size::new(parse_side("width", width)?, parse_side("height", height)?)?;
+    let range = match range {
+        None => None,
+        Some("limited") => Some(ColourRange::Limited),
+        Some("full") => Some(ColourRange::Full),
+        Some(other) => {
+            return Err(refuse(format!("range {:?} is neither limited nor full", excerpt(other))));
+        }
+    };
     match format {
-        "i420" => Ok(Format::I420(size)),
+        "i420" => Ok(Format::I420(size, range)),
+        "rgb" if range.is_some() => Err(refuse("range is only for i420".to_owned())),
         "rgb" => Ok(Format::Rgb8(size)),
         _ => Err(refuse(format!("format {:?} is neither i420 nor rgb", excerpt(format)))),
     }
@@ -244,7 +268,12 @@ mod tests {
     fn strings_round_trip_in_any_order() {
         let size = Size::new(640, 480).unwrap();
         let video = [Format::H264, Format::H265, Format::Av1];
-        let raw = [Format::I420(size), Format::Rgb8(size)];
+        let raw = [
+            Format::I420(size, None),
+            Format::I420(size, Some(ColourRange::Full)),
+            Format::I420(size, Some(ColourRange::Limited)),
+            Format::Rgb8(size),
+        ];
         let ros = [Format::Ros(RosMessage::Image), Format::Ros(RosMessage::CompressedImage)];
         for format in [&[Format::Jpeg, Format::Png][..], &video, &raw, &ros].concat() {
             assert_eq!(format.to_string().parse(), Ok(format));
@@ -274,6 +303,11 @@ mod tests {
             ("video/raw;format=nv12;width=2;height=2", "format \"nv12\" is neither i420 nor rgb"),
             ("video/raw;format=rgb;width=2;width=2;height=2", "width is given twice"),
             ("video/raw;format=rgb;width=2;height=2;depth=8", "parameter \"depth\" is not known"),
+            ("video/raw;format=rgb;width=2;height=2;range=full", "range is only for i420"),
+            (
+                "video/raw;format=i420;width=2;height=2;range=1",
+                "range \"1\" is neither limited nor",
+            ),
             ("video/raw;format=rgb;width=0;height=2", "width is \"0\""),
             ("video/raw;format=rgb;width=2;height=20000", "height is \"20000\""),
             ("video/raw;format=rgb;width= 2;height=2", "width is \" 2\""),

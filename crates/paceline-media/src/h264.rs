@@ -37,6 +37,7 @@ use params::Sps;
 pub use crate::video::{AccessUnit, Class, StreamInfo, UNIT_BYTES_MAX, UNIT_NALS_MAX};
 pub use classify::Classifier;
 pub use sets::ParameterSets;
+pub(crate) use split::Cutter;
 pub use split::{Split, split};
 #[cfg(feature = "h264")]
 pub use transcoder::{Event, Transcoder};
@@ -105,4 +106,4 @@ pub fn unsupported(bytes: &[u8]) -> Option<Unsupported> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -7,11 +7,11 @@
 mod decode;
 mod encode;
 
-pub use decode::{decode, dimensions};
+pub use decode::{decode, dimensions, is_decodable};
 pub use encode::encode;
 
 pub(crate) use decode::{Samples, decode_samples, to_i420};
-pub(crate) use encode::{check_quality, encode_samples};
+pub(crate) use encode::{ORIENTATION_BYTES, check_quality, encode_samples, insert_orientation};
 
 #[cfg(test)]
 mod tests;

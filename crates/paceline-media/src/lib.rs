@@ -17,6 +17,7 @@
 //! | [`png`] | size, decoding and encoding of one PNG picture |
 //! | [`ros`] | pictures in messages of ROS 2 (CDR) |
 //! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
+//! | [`stream`] | streams that arrive in parts, cut into samples; their types by content |
 //! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
 //! | [`audio`] | formats of sound, WAV files, G.711, Opus, and scaling of rate and channels |
 //! | [`ulog`] | flight logs (PX4 ULog): topics, messages in file order, messages as JSON |
@@ -42,6 +43,7 @@ mod check;
 pub mod codec;
 mod damage;
 mod error;
+mod exif;
 mod format;
 pub mod h264;
 pub mod h265;
@@ -55,6 +57,7 @@ mod resize;
 pub mod ros;
 mod scale;
 mod size;
+pub mod stream;
 pub mod ulog;
 pub mod video;
 mod y4m;
@@ -64,7 +67,7 @@ pub use damage::Damage;
 pub use error::MediaError;
 pub use format::Format;
 pub use picture::{Picture, PictureBuf};
-pub use pixel::PixelFormat;
+pub use pixel::{ColourRange, PixelFormat};
 pub use scale::Scaler;
 pub use size::{PIXELS_MAX, SIDE_MAX, Size};
 pub use y4m::{FrameRate, Y4mReader, Y4mWriter};

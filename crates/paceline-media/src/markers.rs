@@ -14,16 +14,24 @@ const EOI: u8 = 0xd9;
 const SOS: u8 = 0xda;
 /// The longest scan header, with four components, in bytes without its length.
 const SCAN_HEADER_MAX: usize = 12;
+pub(crate) const APP1: u8 = 0xe1;
+
+/// The name of Exif metadata in an APP1 segment.
+pub(crate) const EXIF: &[u8] = b"Exif\0\0";
 
 /// The content of a picture's frame header (SOF).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     /// The checked size.
     pub(crate) size: Size,
-    /// The number of colour components: 1, 3 or 4.
+    /// The number of colour components: 1, 3 or 4 unless there is an obstacle.
     pub(crate) components: u8,
     /// The smallest number of 8x8 blocks in the entropy-coded data.
     pub(crate) blocks: u64,
+    /// The property, with its verb, for which the picture cannot be decoded here.
+    pub(crate) obstacle: Option<String>,
+    /// The picture is coded in several scans.
+    pub(crate) progressive: bool,
 }
 
 /// One marker with its segment.
@@ -117,12 +125,9 @@ pub(crate) fn frame_header(bytes: &[u8], begin: usize) -> Result<FrameHeader, Me
     while walker.at - begin < HEADER_MAX {
         let segment = walker.next_segment()?;
         match segment.marker {
-            // Baseline, extended sequential and progressive, all Huffman coded.
-            0xc0..=0xc2 => return parse_frame_header(&walker, &segment),
-            0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
-                let what =
-                    format!("is of type SOF{} (lossless or arithmetic)", segment.marker - 0xc0);
-                return Err(MediaError::JpegUnsupported { what });
+            // All but the tables DHT, JPG and DAC.
+            0xc0..=0xcf if !matches!(segment.marker, 0xc4 | 0xc8 | 0xcc) => {
+                return parse_frame_header(&walker, &segment);
             }
             SOS | EOI => return Err(walker.corrupt(segment.at, "no frame header before this")),
             _ => {}
@@ -142,45 +147,85 @@ fn parse_frame_header(
     let width = u32::from(u16::from_be_bytes([*w1, *w0]));
     let height = u32::from(u16::from_be_bytes([*h1, *h0]));
     let size = Size::new(width, height)?;
-    if *precision != 8 {
-        return Err(MediaError::JpegUnsupported {
-            what: format!("has {precision} bits per sample"),
-        });
-    }
-    if !matches!(components, 1 | 3 | 4) {
-        return Err(MediaError::JpegUnsupported { what: format!("has {components} components") });
-    }
     if table.len() != usize::from(*components) * 3 {
         return Err(walker.corrupt(segment.at, "frame header length does not match components"));
     }
-    let blocks = size.pixels() * check_sampling(table)? / 64;
-    Ok(FrameHeader { size, components: *components, blocks })
+    let obstacle = match (segment.marker, *precision, *components) {
+        // Baseline, extended sequential and progressive, all Huffman coded.
+        (0xc0..=0xc2, 8, 1 | 3 | 4) => check_sampling(table).err(),
+        (0xc0..=0xc2, 8, _) => Some(format!("has {components} components")),
+        (0xc0..=0xc2, ..) => Some(format!("has {precision} bits per sample")),
+        (marker, ..) => {
+            Some(format!("is of type SOF{} (lossless or arithmetic)", marker.wrapping_sub(0xc0)))
+        }
+    };
+    // Chroma adds at most two samples per pixel; ignoring it makes the check lenient.
+    let blocks = size.pixels() * if *components == 4 { 4 } else { 1 } / 64;
+    let progressive = segment.marker == 0xc2;
+    Ok(FrameHeader { size, components: *components, blocks, obstacle, progressive })
 }
 
-/// Checks for the sampling that cameras and encoders use, and returns the samples per pixel, rounded
-/// down.
+/// Checks for the sampling that the decoder supports.
 ///
 /// The first component may be finer than the others, by 1, 2 or 4 in each direction. With four
-/// components all are alike. The decoder is not robust against other sampling factors.
-fn check_sampling(table: &[u8]) -> Result<u64, MediaError> {
-    let mut factors = table.chunks_exact(3).filter_map(|entry| entry.get(1).copied());
-    let first = factors.next().unwrap_or_default();
-    let four = table.len() == 12;
-    let rest_plain = factors.all(|factor| factor == 0x11);
-    let first_known = matches!(first >> 4, 1 | 2 | 4) && matches!(first & 15, 1 | 2 | 4);
-    if !first_known || !rest_plain || (four && first != 0x11) {
-        let factors: Vec<_> = table.chunks_exact(3).filter_map(|entry| entry.get(1)).collect();
-        let what =
-            format!("has sampling factors {factors:02x?}, not 4:4:4, 4:2:2, 4:2:0 or similar");
-        return Err(MediaError::JpegUnsupported { what });
+/// components all are alike. ffmpeg doubles the vertical factors of 4:2:2 and 4:4:4. The decoder is not robust against
+/// other sampling factors.
+fn check_sampling(table: &[u8]) -> Result<(), String> {
+    let factors: Vec<u8> =
+        table.chunks_exact(3).filter_map(|entry| entry.get(1).copied()).collect();
+    let known = match *factors.as_slice() {
+        [0x22, 0x12, 0x12] | [0x12, 0x12, 0x12] => true,
+        [first] | [first, 0x11, 0x11] => {
+            matches!(first >> 4, 1 | 2 | 4) && matches!(first & 15, 1 | 2 | 4)
+        }
+        [0x11, 0x11, 0x11, 0x11] => true,
+        _ => false,
+    };
+    if known {
+        return Ok(());
     }
-    // Chroma adds at most two samples per pixel; ignoring it makes the check lenient.
-    Ok(if four { 4 } else { 1 })
+    Err(format!("has sampling factors {factors:02x?}, not 4:4:4, 4:2:2, 4:2:0 or similar"))
+}
+
+/// Returns the number of scans of the picture at the beginning of `bytes`, at most `most`.
+pub(crate) fn scans(bytes: &[u8], most: usize) -> Result<usize, MediaError> {
+    let mut walker = Walker::new(bytes, 0)?;
+    let mut scans = 0;
+    while scans < most {
+        match walker.next_segment()?.marker {
+            EOI => break,
+            SOS => {
+                scans += 1;
+                walker.skip_entropy()?;
+            }
+            _ => {}
+        }
+    }
+    Ok(scans)
+}
+
+/// Returns the Exif metadata of the picture at the beginning of `bytes`: the content behind its name, in the form of a
+/// TIFF file.
+pub(crate) fn exif(bytes: &[u8]) -> Option<&[u8]> {
+    let mut walker = Walker::new(bytes, 0).ok()?;
+    while walker.at < HEADER_MAX {
+        let segment = walker.next_segment().ok()?;
+        match segment.marker {
+            APP1 => match segment.body.strip_prefix(EXIF) {
+                None => {}
+                found => return found,
+            },
+            SOS | EOI => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Returns the offset just behind the end marker of the picture at offset `begin`.
 pub(crate) fn picture_end(bytes: &[u8], begin: usize) -> Result<usize, MediaError> {
     let mut walker = Walker::new(bytes, begin)?;
+    let mut scanned = false;
     loop {
         let Segment { marker, at, body } = walker.next_segment()?;
         match marker {
@@ -189,7 +234,14 @@ pub(crate) fn picture_end(bytes: &[u8], begin: usize) -> Result<usize, MediaErro
             SOS if body.len() > SCAN_HEADER_MAX => {
                 return Err(walker.corrupt(at, "scan header is too long"));
             }
-            SOS => walker.skip_entropy()?,
+            SOS => {
+                walker.skip_entropy()?;
+                scanned = true;
+            }
+            // Thumbnails are in front of the first scan. Behind it, damaged coded data looks like a segment.
+            _ if scanned && body.windows(3).any(|part| part == [0xff, SOI, 0xff]) => {
+                return Err(walker.corrupt(at, "a picture begins in a segment behind a scan"));
+            }
             _ => {}
         }
     }

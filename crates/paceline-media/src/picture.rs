@@ -2,7 +2,7 @@
 
 use crate::check::checked_len;
 use crate::error::MediaError;
-use crate::pixel::PixelFormat;
+use crate::pixel::{ColourRange, PixelFormat};
 use crate::size::Size;
 
 /// A borrowed uncompressed picture whose length matches its size.
@@ -106,6 +106,26 @@ impl<'a> Picture<'a> {
         }
         PictureBuf { format: PixelFormat::Rgb8, size: self.size, bytes }
     }
+
+    /// Returns a copy with samples of the full range, as in JPEG. `range` is the range of I420 samples; an unknown one
+    /// counts as full.
+    #[must_use]
+    pub fn to_full_range(&self, range: Option<ColourRange>) -> PictureBuf {
+        let mut bytes = self.bytes.to_vec();
+        if self.format == PixelFormat::I420 && range == Some(ColourRange::Limited) {
+            let (luma, chroma) = bytes.split_at_mut(area(self.size));
+            luma.iter_mut().for_each(|sample| *sample = widened(*sample, 16, 219, 0));
+            chroma.iter_mut().for_each(|sample| *sample = widened(*sample, 128, 224, 128));
+        }
+        PictureBuf { format: self.format, size: self.size, bytes }
+    }
+}
+
+/// Maps a sample from a range of `span` to the full one, so that `zero` becomes `full_zero`.
+fn widened(sample: u8, zero: i32, span: i32, full_zero: i32) -> u8 {
+    let scaled = (i32::from(sample) - zero) * 255 * 2;
+    let rounded = (scaled + scaled.signum() * span) / (2 * span);
+    u8::try_from((rounded + full_zero).clamp(0, 255)).unwrap_or(u8::MAX)
 }
 
 /// An owned uncompressed picture whose length matches its size.
@@ -221,6 +241,19 @@ mod tests {
         );
         let huge = Size { width: u32::MAX, height: u32::MAX };
         assert!(PictureBuf::grey(PixelFormat::I420, huge).is_err());
+    }
+
+    #[test]
+    fn the_limited_range_is_widened_to_the_full_one() {
+        let size = Size::new(2, 2).unwrap();
+        let samples = [16, 235, 126, 0, 16, 240];
+        let picture = Picture::new(PixelFormat::I420, size, &samples).unwrap();
+        let wide = picture.to_full_range(Some(ColourRange::Limited));
+        assert_eq!(wide.bytes(), [0, 255, 128, 0, 0, 255]);
+        for kept in [None, Some(ColourRange::Full)] {
+            assert_eq!(picture.to_full_range(kept).bytes(), samples);
+        }
+        assert_eq!(widened(128, 128, 224, 128), 128, "grey has no colour");
     }
 
     #[test]

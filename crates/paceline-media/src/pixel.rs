@@ -34,3 +34,23 @@ impl fmt::Display for PixelFormat {
         })
     }
 }
+
+/// The range of the samples of an uncompressed picture of luma and chroma.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ColourRange {
+    /// 16 to 235 for luma, 16 to 240 for chroma, as in most video.
+    Limited,
+    /// 0 to 255, as in JPEG.
+    Full,
+}
+
+impl ColourRange {
+    /// Returns the name, as in encoding strings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Limited => "limited",
+            Self::Full => "full",
+        }
+    }
+}

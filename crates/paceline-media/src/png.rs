@@ -16,11 +16,16 @@ mod decode;
 mod encode;
 mod header;
 
+/// The largest size of decoded samples in bytes: the largest picture in RGBA of 8 bits.
+const BYTES_MAX: u64 = 4 * crate::size::PIXELS_MAX;
+
 pub use decode::{decode, dimensions};
 pub use encode::encode;
 
 pub(crate) use decode::decode_samples;
 pub(crate) use encode::encode_samples;
+pub use header::is_decodable;
+pub(crate) use header::{SIGNATURE, exif};
 
 /// The kind of samples of a decoded picture. Samples of 16 bits are big-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

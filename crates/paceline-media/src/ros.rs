@@ -8,6 +8,7 @@
 //! | `Image` | `mono8`, `8UC1`, `mono16`, `rgb8`, `bgr8`, `8UC3`, `rgba8`, `bgra8`, `rgb16`, `bgr16`, `rgba16`, `bgra16`, `yuv422`, `uyvy`, `yuv422_yuy2`, `yuyv` | Bayer patterns, depth (`16UC1`, `32FC1`), others |
 //! | `CompressedImage` | JPEG, PNG | others, such as `compressedDepth` |
 //!
+//! A YUV picture that is scaled to an odd width becomes `rgb8`, since YUV has pairs of pixels.
 //! Bayer patterns and depth are not scaled, because the mean of their neighbours is another colour or a distance at
 //! which nothing is.
 
@@ -28,7 +29,7 @@ use crate::png;
 use crate::size::Size;
 
 pub(crate) use compressed::{Compressed, FileFormat};
-pub(crate) use convert::{join_422, split_422};
+pub(crate) use convert::{join_422, split_422, to_rgb};
 pub(crate) use image::Image;
 pub(crate) use pixels::Pixels;
 
@@ -101,7 +102,14 @@ pub fn picture_size(message: RosMessage, payload: &[u8]) -> Result<Size, MediaEr
 pub fn is_scalable(message: RosMessage, payload: &[u8]) -> Option<bool> {
     match message {
         RosMessage::Image => Some(Image::read(payload).ok()?.pixels.is_some()),
-        RosMessage::CompressedImage => Some(Compressed::read(payload).ok()?.format().is_ok()),
+        RosMessage::CompressedImage => {
+            let message = Compressed::read(payload).ok()?;
+            match message.format() {
+                Ok(FileFormat::Jpeg) => jpeg::is_decodable(message.data),
+                Ok(FileFormat::Png) => png::is_decodable(message.data),
+                Err(_) => Some(false),
+            }
+        }
     }
 }
 
@@ -119,7 +127,7 @@ pub fn picture(message: RosMessage, payload: &[u8]) -> Result<RosPicture<'_>, Me
             let pixels = image.known_pixels()?;
             let mut packed = Vec::new();
             image.pack(pixels, &mut packed);
-            let rgb = convert::to_rgb(pixels, &packed, image.size);
+            let rgb = to_rgb(pixels, &packed, image.size);
             PictureBuf::new(PixelFormat::Rgb8, image.size, rgb).map(RosPicture::Pixels)
         }
         RosMessage::CompressedImage => {

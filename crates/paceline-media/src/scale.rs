@@ -8,9 +8,13 @@ use fast_image_resize::pixels::{U8, U8x3};
 
 use crate::av1;
 use crate::error::MediaError;
+use crate::exif::Orientation;
 use crate::format::Format;
 use crate::h265;
-use crate::jpeg::{Samples, check_quality, decode_samples, encode_samples};
+use crate::jpeg::{
+    ORIENTATION_BYTES, Samples, check_quality, decode_samples, encode_samples, insert_orientation,
+};
+use crate::markers::exif;
 use crate::picture::{area, split_planes};
 use crate::pixel::PixelFormat;
 use crate::resize::{self, Resize};
@@ -26,7 +30,8 @@ const QUALITY_STEP: u8 = 4;
 /// Each output sample is the triangle-weighted mean of all source samples that it covers (bilinear
 /// convolution), so no ratio causes aliasing. The output has exactly the requested size, whose aspect
 /// ratio is the caller's choice. A JPEG payload is decoded to YCbCr, scaled and encoded again without
-/// conversion to RGB. A PNG payload keeps its 8 or 16 bits per sample and its alpha channel (see
+/// conversion to RGB. The result of JPEG and PNG keeps the orientation of the Exif metadata, so it is shown the same
+/// way up, and sizes count pixels as they are stored. A PNG payload keeps its 8 or 16 bits per sample and its alpha channel (see
 /// [`crate::png`]).
 ///
 /// Buffers grow to the largest picture so far and are kept. After the first picture of a size, raw
@@ -117,7 +122,7 @@ impl Scaler {
         match format {
             Format::Jpeg => self.scale_jpeg(payload, to),
             Format::Png => self.scale_png(payload, to),
-            Format::I420(_) => self.scale_i420(payload, from, to),
+            Format::I420(..) => self.scale_i420(payload, from, to),
             Format::Rgb8(_) => {
                 let mut out = vec![0; area(to) * 3];
                 let view = TypedImageRef::<U8x3>::from_buffer(from.width, from.height, payload)
@@ -145,7 +150,17 @@ impl Scaler {
                     self.resize.pixels::<U8x3>((&mut decoded, from), (&mut resized, to))?;
                 }
             }
-            self.encode(to, kind, &resized)
+            let orientation = exif(payload).and_then(Orientation::read);
+            let limit = self.limit;
+            if orientation.is_some() {
+                self.limit = limit.map(|limit| limit.saturating_sub(ORIENTATION_BYTES));
+            }
+            let mut coded = self.encode(to, kind, &resized);
+            self.limit = limit;
+            if let (Ok(coded), Some(orientation)) = (&mut coded, orientation) {
+                insert_orientation(coded, orientation);
+            }
+            coded
         });
         (self.decoded, self.resized) = (decoded, resized);
         result
@@ -189,7 +204,7 @@ fn refused(format: &Format) -> Option<MediaError> {
         Format::H264 => Some(MediaError::H264Scale),
         Format::H265 => Some(MediaError::VideoScale { codec: h265::CODEC }),
         Format::Av1 => Some(MediaError::VideoScale { codec: av1::CODEC }),
-        Format::Jpeg | Format::Png | Format::I420(_) | Format::Rgb8(_) | Format::Ros(_) => None,
+        Format::Jpeg | Format::Png | Format::I420(..) | Format::Rgb8(_) | Format::Ros(_) => None,
     }
 }
 

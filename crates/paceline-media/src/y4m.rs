@@ -5,6 +5,7 @@ mod read;
 mod write;
 
 pub use header::FrameRate;
+pub(crate) use header::{Header, LINE_MAX, first_line};
 pub use read::Y4mReader;
 pub use write::Y4mWriter;
 

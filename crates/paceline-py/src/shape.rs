@@ -24,7 +24,7 @@ fn picture(encoding: &str) -> Option<Shape> {
     let shape = match encoding.parse().ok()? {
         Format::Rgb8(size) => sides(size).map(|(width, height)| vec![height, width, 3])?,
         // The planes are stacked vertically, as `cv2.cvtColor(…, COLOR_YUV2RGB_I420)` expects.
-        Format::I420(size) => sides(size)
+        Format::I420(size, _) => sides(size)
             .filter(|(width, height)| width % 2 == 0 && height % 2 == 0)
             .map(|(width, height)| vec![height / 2 * 3, width])?,
         Format::Jpeg | Format::Png | Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_) => {

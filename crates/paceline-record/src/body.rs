@@ -79,7 +79,7 @@ impl Body {
             Ok(Format::Av1) => return Self::Video(Codec::Av1),
             Ok(Format::Rgb8(Size { width, height })) => return Self::Pixels { width, height },
             // Foxglove has no planar format.
-            Ok(Format::I420(_) | Format::Ros(_)) => return Self::Bytes,
+            Ok(Format::I420(..) | Format::Ros(_)) => return Self::Bytes,
             Err(_) => {}
         }
         match encoding.parse() {

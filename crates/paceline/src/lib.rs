@@ -54,6 +54,7 @@ mod event;
 mod feedback;
 mod history;
 mod identity;
+mod kept;
 mod label;
 mod limit;
 mod limits;

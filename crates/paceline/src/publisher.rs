@@ -19,7 +19,7 @@ use bytes::Bytes;
 use draft::{Draft, check_encoding, public_tag};
 use event_listener::{EventListener, Listener};
 use paceline_media::audio::{AudioFormat, OpusFormat};
-use paceline_media::{Format, ros};
+use paceline_media::{Format, jpeg, png, ros};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::wire::SAMPLE_BYTES_MAX;
@@ -577,18 +577,14 @@ impl Publisher {
 /// Returns the reason why the pictures of this format cannot be scaled, `Some(None)` if they can, and `None` if this
 /// payload does not show it.
 fn unscalable(format: Format, payload: &[u8]) -> Option<Option<Unscalable>> {
+    let pixels =
+        |scalable: Option<bool>| scalable.map(|scalable| (!scalable).then_some(Unscalable::Pixels));
     match format {
         Format::H264 => video::unscalable(payload),
-        Format::Ros(message) => {
-            let scalable = ros::is_scalable(message, payload)?;
-            Some((!scalable).then_some(Unscalable::Pixels))
-        }
-        Format::Jpeg
-        | Format::Png
-        | Format::H265
-        | Format::Av1
-        | Format::I420(_)
-        | Format::Rgb8(_) => None,
+        Format::Ros(message) => pixels(ros::is_scalable(message, payload)),
+        Format::Jpeg => pixels(jpeg::is_decodable(payload)),
+        Format::Png => pixels(png::is_decodable(payload)),
+        Format::H265 | Format::Av1 | Format::I420(..) | Format::Rgb8(_) => None,
     }
 }
 

@@ -20,6 +20,8 @@
 //! [`Publisher::feedback`]: crate::Publisher::feedback
 
 use crate::delivery::TimedStatus;
+#[doc(inline)]
+pub use crate::kept::{RateCheck, RateNews};
 use crate::time::ClockReport;
 #[doc(inline)]
 pub use paceline_proto::control::{BufferUse, ClassUse, ProcessorUse};

@@ -142,8 +142,15 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
             Format::Jpeg | Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_) => {
                 ("image/jpeg", picture)
             }
-            Format::I420(_) => ("image/jpeg", coded(PixelFormat::I420, to, &picture)?),
-            Format::Rgb8(_) => ("image/jpeg", coded(PixelFormat::Rgb8, to, &picture)?),
+            Format::I420(_, range) => {
+                let picture = Picture::new(PixelFormat::I420, to, &picture)?;
+                let full = picture.to_full_range(range);
+                ("image/jpeg", jpeg::encode(&full.as_picture(), QUALITY)?.into())
+            }
+            Format::Rgb8(_) => {
+                let picture = Picture::new(PixelFormat::Rgb8, to, &picture)?;
+                ("image/jpeg", jpeg::encode(&picture, QUALITY)?.into())
+            }
         };
         Ok((size, kind, picture))
     })();
@@ -157,14 +164,6 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
         kind,
         picture,
     })
-}
-
-fn coded(
-    format: PixelFormat,
-    size: Size,
-    picture: &[u8],
-) -> Result<Bytes, paceline_media::MediaError> {
-    Ok(jpeg::encode(&Picture::new(format, size, picture)?, QUALITY)?.into())
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ fn publishers(document: &Document) -> Table {
             publisher.kind.clone(),
             publisher.encoding.clone(),
             period.unwrap_or_else(|| "-".to_owned()),
-            format!("{:.1}", publisher.rate_hz),
+            format!("{:.1}{}", publisher.rate_hz, if publisher.off_rate { "!" } else { "" }),
             publisher.published.to_string(),
             if publisher.matching { "yes" } else { "no" }.to_owned(),
         ]);

@@ -6,7 +6,7 @@ use crate::programs;
 use crate::show::StdoutClosed;
 use anyhow::{Context as _, anyhow};
 use paceline::{Sample, Tag};
-use paceline_media::{Format, MediaError};
+use paceline_media::{ColourRange, Format, MediaError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -168,7 +168,8 @@ fn arguments(format: Format) -> Option<String> {
         Format::H264 => "-f h264".to_owned(),
         Format::H265 => "-f hevc".to_owned(),
         Format::Av1 => "-f obu".to_owned(),
-        Format::I420(size) => raw("yuv420p", size),
+        Format::I420(size, Some(ColourRange::Full)) => raw("yuvj420p", size),
+        Format::I420(size, _) => raw("yuv420p", size),
         Format::Rgb8(size) => raw("rgb24", size),
         Format::Ros(_) => return None,
     })

@@ -130,7 +130,7 @@ fn read_card(delivery: &Sample) -> Option<CardReading> {
             return paceline_media::read_card(&picture.as_picture());
         }
         Format::H264 | Format::H265 | Format::Av1 | Format::Ros(_) => return None,
-        Format::I420(size) => raw(PixelFormat::I420, size),
+        Format::I420(size, _) => raw(PixelFormat::I420, size),
         Format::Rgb8(size) => raw(PixelFormat::Rgb8, size),
     };
     paceline_media::read_card(&picture?)

@@ -10,7 +10,7 @@ use crate::{exit, show};
 use anyhow::{Context as _, anyhow};
 use paceline::status::PublisherId;
 use paceline::{Encoding, Node, Sample};
-use paceline_media::{Format, FrameRate, Picture, PixelFormat, Y4mWriter, jpeg, png};
+use paceline_media::{ColourRange, Format, FrameRate, Picture, PixelFormat, Y4mWriter, jpeg, png};
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -129,7 +129,12 @@ impl Sink {
 impl Output {
     fn begin_y4m(&mut self, delivery: &Sample, rate: FrameRate) -> anyhow::Result<()> {
         let size = super::picture_size(delivery).ok_or_else(|| self.no_picture(delivery))?;
-        let writer = Y4mWriter::new(size, rate)?;
+        let range = match delivery.encoding.as_str().parse() {
+            Ok(Format::I420(_, range)) => range,
+            // JPEG and PNG are decoded to the full range.
+            Ok(_) | Err(_) => Some(ColourRange::Full),
+        };
+        let writer = Y4mWriter::new(size, rate)?.with_range(range);
         writer.append_header(&mut self.buffer);
         self.header = Some(writer);
         Ok(())
@@ -193,7 +198,7 @@ impl Output {
                     png::decode(&delivery.payload, PixelFormat::I420).with_context(here)?;
                 writer.append_frame(&picture.as_picture(), &mut self.buffer)
             }
-            Ok(Format::I420(size)) => {
+            Ok(Format::I420(size, _)) => {
                 let picture = Picture::new(PixelFormat::I420, size, &delivery.payload);
                 writer.append_frame(&picture.with_context(here)?, &mut self.buffer)
             }

@@ -22,6 +22,9 @@ pub(crate) struct Report {
     #[serde(serialize_with = "by_reason::serialize", skip_serializing_if = "Drops::is_empty")]
     pub(crate) reasons: Drops,
     pub(crate) skipped: u64,
+    /// Damaged places of the input, and pictures that need earlier ones.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) left_out: u64,
     /// Numbers of granted and of refused subscriptions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) granted: Option<usize>,
@@ -41,6 +44,8 @@ pub(crate) struct Counts {
     /// The drops with a known reason.
     pub(crate) reasons: Drops,
     pub(crate) skipped: u64,
+    /// Damaged places of the input, and pictures that need earlier ones.
+    pub(crate) left_out: u64,
     /// Current JPEG quality of pictures encoded here.
     pub(crate) quality: Option<u8>,
 }
@@ -153,7 +158,7 @@ impl Reporter {
                 )
             ));
         }
-        let Counts { published, taken, dropped, reasons, skipped, quality } = counts;
+        let Counts { published, taken, dropped, reasons, skipped, left_out, quality } = counts;
         if self.json {
             let tag = self.tag.clone();
             let report = Report {
@@ -165,6 +170,7 @@ impl Reporter {
                 dropped,
                 reasons,
                 skipped,
+                left_out,
                 quality,
                 granted: self.promises.as_ref().map(Promises::granted),
                 refused: self.promises.as_ref().map(Promises::refused),
@@ -182,6 +188,11 @@ impl Reporter {
             "average rate: {rate_hz:.1} Hz  published {published}  dropped {dropped}{why}  {wanted}{adapted}"
         ))
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn rate(samples: u64, time: Duration) -> f64 {

@@ -14,15 +14,16 @@ Examples:
   paceline pub robot/goal '{\"x\": 3.5, \"y\": 1}' --latch
   paceline pub robot/steer left --hz 20
   paceline pub robot/camera --test-card 640x480@30 --loss 1/10 --json
+  ffmpeg -v error -i rtsp://camera/stream -an -c copy -f h264 - | paceline pub robot/camera -
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
   paceline pub robot/pose --stdin --isolated --name robot \
 --link name=radio,listen=tcp/0.0.0.0:7600,capacity=2mbit,insecure
   paceline pub robot/video --file flight.264 --config robot.toml --policy policy.toml --token robot.jwt
 
-.mjpeg and .mjpg files are published picture by picture, by default 30 per second. .y4m files are published as raw \
-I420 pictures at their own rate. H.264 (.264, .h264), H.265 (.265, .h265, .hevc) and AV1 (.obu) files are published by \
-access unit, at their own rate if they contain one. A .png or .jpg file is one picture. .wav files are published in blocks of 20 ms at their own pace. .ulg files are \
-published message by message at their own times, each topic on its own tag below TAG.
+JPEG and PNG pictures, Y4M, H.264, H.265, AV1 (OBU or IVF), WAV, Ogg with Opus, and raw pictures or sound of the type --encoding are \
+published sample by sample. Their type is found by the content, by --encoding, or by the name of the file. A file is published at \
+its rate, or at 30 pictures per second. Other inputs are published as they arrive, and --hz only declares their rate: standard input, \
+FIFOs, unix sockets, and tcp/HOST:PORT. .ulg files are published message by message at their own times, each topic on its own tag below TAG.
 --wait defaults to 1s for a value that is published once, and to 0s with --hz or --latch.
 Other files and standard input are published line by line if they are UTF-8 text or if --encoding is given, else in \
 pieces of the size --chunk. Without --hz or --period they are published as they arrive.
@@ -44,7 +45,7 @@ pub(crate) struct PubArgs {
     /// Publishes this value: a JSON object or list, or text. It is repeated with --hz or --period. - publishes
     /// standard input
     pub(crate) value: Option<String>,
-    /// Publishes this file
+    /// Publishes this file, FIFO or unix socket, or the output of the server at tcp/HOST:PORT
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     /// Publishes pictures that show their number and time; HZ defaults to 30
@@ -74,7 +75,7 @@ pub(crate) struct PubArgs {
     /// Lowers the quality of the test card while a subscriber receives less than it requested
     #[arg(long)]
     pub(crate) adapt: bool,
-    /// Media type of lines or pieces; pictures, video and sound have fixed types
+    /// Media type of lines or pieces, of a stream whose beginning does not show it, or of raw pictures and sound
     #[arg(long, value_name = "TYPE", value_parser = encoding, conflicts_with = "test_card")]
     pub(crate) encoding: Option<String>,
     /// data, state, picture, audio or video; defaults to the kind of the media type. A newer state or picture

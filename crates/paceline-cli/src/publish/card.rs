@@ -5,6 +5,7 @@ use super::source::{Next, Opened, Origin, Source};
 use crate::args::CardSpec;
 use crate::pacer::unix_micros;
 use anyhow::Context as _;
+use bytes::Bytes;
 use paceline::{Encoding, Size};
 use paceline_media::TestCard;
 use std::time::Duration;
@@ -18,7 +19,7 @@ struct Card {
 impl Source for Card {
     fn next(&mut self, number: u64) -> anyhow::Result<Next> {
         let picture = self.card.draw_jpeg(number, unix_micros(), self.quality.get());
-        Ok(Next::Sample(picture.context("cannot draw the test card")?.into()))
+        Ok(Next::Sample(Bytes::from(picture.context("cannot draw the test card")?).into()))
     }
 
     fn quality(&self) -> Option<&Quality> {
@@ -49,7 +50,7 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
             traffic: None,
             live: false,
             wait: Duration::ZERO,
-            damage: None,
+            news: None,
             what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
         },
         feed: Box::new(Card { card, quality: Quality::new(quality) }),

@@ -1,10 +1,9 @@
 //! File types, recognised by file extension. Text files of unknown type are published line by line.
 
-use super::args::PubArgs;
+use super::input::Place;
 use crate::exit;
-use anyhow::{Context as _, anyhow};
-use paceline_media::Format;
 use paceline_media::codec::Codec;
+use paceline_media::stream::Container;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -13,45 +12,22 @@ use std::path::Path;
 const LOOK_BYTES: u64 = 64 * 1024;
 
 /// The supported types, for error messages.
-const KNOWN: &str = ".mjpeg, .mjpg, .y4m, .png, .jpg, .jpeg, .264, .h264, .265, .h265, .hevc, .obu, .wav and .ulg files, and text line by line";
+const KNOWN: &str = "JPEG, PNG, Y4M, H.264, H.265, AV1 (OBU, IVF), WAV, Ogg with Opus, .ulg files, and text line by line";
 
-/// A type of file.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum FileType {
-    /// Concatenated JPEG pictures.
-    Mjpeg,
-    /// Raw pictures.
-    Y4m,
-    /// One picture.
-    Still(Format),
-    /// A stream of coded video.
-    Video(Codec),
-    /// Sound.
-    Wav,
-    /// Any other type.
-    Other,
-}
-
-impl FileType {
-    /// Returns the type for the file's extension.
-    pub(super) fn of(file: &Path) -> Self {
-        match extension(file).as_str() {
-            "mjpeg" | "mjpg" => Self::Mjpeg,
-            "y4m" => Self::Y4m,
-            "png" => Self::Still(Format::Png),
-            "jpg" | "jpeg" => Self::Still(Format::Jpeg),
-            "264" | "h264" => Self::Video(Codec::H264),
-            "265" | "h265" | "hevc" => Self::Video(Codec::H265),
-            "obu" => Self::Video(Codec::Av1),
-            "wav" => Self::Wav,
-            _ => Self::Other,
-        }
-    }
-
-    /// Returns true if the format itself delimits samples.
-    pub(super) fn has_samples(self) -> bool {
-        self != Self::Other
-    }
+/// Returns the type of stream that the name of a file states.
+pub(super) fn container(file: &Path) -> Option<Container> {
+    Some(match extension(file).as_str() {
+        "mjpeg" | "mjpg" | "jpg" | "jpeg" => Container::Jpeg,
+        "png" => Container::Png,
+        "y4m" => Container::Y4m,
+        "264" | "h264" => Container::Video(Codec::H264),
+        "265" | "h265" | "hevc" => Container::Video(Codec::H265),
+        "obu" => Container::Video(Codec::Av1),
+        "ivf" => Container::Ivf,
+        "wav" => Container::Wav,
+        "opus" | "ogg" | "oga" => Container::Ogg,
+        _ => return None,
+    })
 }
 
 fn extension(file: &Path) -> String {
@@ -60,18 +36,16 @@ fn extension(file: &Path) -> String {
 }
 
 /// Rejects a file that would be published line by line although it is not text.
-pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
-    let cannot =
-        |error: io::Error| anyhow!("cannot open {}: {}", file.display(), exit::file_error(&error));
-    // A pipe or device can be read only once: its lines are checked as they are read.
-    let is_file = std::fs::metadata(file).map_err(cannot)?.is_file();
-    if args.chunk.is_some() || args.encoding.is_some() || !is_file {
-        return Ok(());
-    }
+pub(super) fn check_lines(place: &Place) -> anyhow::Result<()> {
+    let (file, flag) = match place {
+        Place::Path(file) => (file.as_path(), "--file "),
+        // The lines of other inputs are checked as they are read.
+        Place::Stdin | Place::Tcp(_) => return Ok(()),
+    };
+    let cannot = |error: io::Error| place.cannot(&error);
     let opened = File::open(file).map_err(cannot)?;
     let mut start = Vec::new();
-    let read = opened.take(LOOK_BYTES).read_to_end(&mut start);
-    read.with_context(|| format!("cannot read {}", file.display()))?;
+    opened.take(LOOK_BYTES).read_to_end(&mut start).map_err(cannot)?;
     if is_text(&start, start.len() as u64 == LOOK_BYTES) {
         return Ok(());
     }
@@ -86,7 +60,7 @@ pub(super) fn check_lines(args: &PubArgs, file: &Path) -> anyhow::Result<()> {
             .to_owned(),
     };
     Err(exit::usage(format!(
-        "--file {}: its type is unknown and it is not UTF-8 text; {fix}; the known types are \
+        "{flag}{}: its type is unknown and it is not UTF-8 text; {fix}; the known types are \
          {KNOWN}",
         file.display()
     )))
@@ -109,10 +83,10 @@ mod tests {
 
     #[test]
     fn types_follow_the_end_of_the_name_in_any_case() {
-        assert_eq!(FileType::of(Path::new("a/b.MJPG")), FileType::Mjpeg);
-        assert_eq!(FileType::of(Path::new("b.jpeg")), FileType::Still(Format::Jpeg));
+        assert_eq!(container(Path::new("a/b.MJPG")), Some(Container::Jpeg));
+        assert_eq!(container(Path::new("b.Ivf")), Some(Container::Ivf));
         for other in ["png", "x.txt", "x.mp4", "x", ".264"] {
-            assert!(!FileType::of(Path::new(other)).has_samples(), "{other}");
+            assert_eq!(container(Path::new(other)), None, "{other}");
         }
     }
 

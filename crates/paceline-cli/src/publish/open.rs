@@ -1,22 +1,19 @@
 //! Opens the source that the command line names.
 
 use super::args::PubArgs;
-use super::files::{self, FileType};
-use super::pieces::{Cut, Pieces};
-use super::source::{Opened, Origin};
-use super::{card, pictures, sound, value, video};
-use paceline::Encoding;
-use paceline_media::Format;
+use super::pieces::Cut;
+use super::source::Opened;
+use super::{card, files, media, value};
+use crate::stop::Stop;
 use std::path::Path;
-use std::time::Duration;
 
 /// Default JPEG quality of the test card.
 const QUALITY: u8 = 80;
 
-/// Opens the source that the command line names.
-pub(super) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
+/// Opens the source that the command line names. Returns `None` if the user interrupts the wait for its first bytes.
+pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>> {
     if let Some(spec) = args.test_card {
-        return card::open(spec, args.quality.unwrap_or(QUALITY));
+        return card::open(spec, args.quality.unwrap_or(QUALITY)).map(Some);
     }
     if args.adapt {
         return Err(crate::exit::usage(
@@ -30,81 +27,23 @@ pub(super) fn open(args: &PubArgs) -> anyhow::Result<Opened> {
         ));
     }
     if let Some(value) = args.value.as_deref().filter(|value| *value != "-") {
-        return value::open(args, value);
+        return value::open(args, value).map(Some);
     }
-    let Some(file) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
-        if args.repeat {
-            return Err(crate::exit::usage(
-                "--loop: standard input cannot be read again; give --file FILE",
-            ));
-        }
-        return Ok(pieces(args, None));
-    };
-    if file.is_dir() {
+    let file = args.file.as_deref().filter(|path| *path != Path::new("-"));
+    if let Some(file) = file.filter(|file| file.is_dir()) {
         anyhow::bail!("cannot read {}: it is a folder; give a file in it", file.display());
     }
-    let format = FileType::of(file);
-    if args.chunk.is_some() && format.has_samples() {
-        return Err(crate::exit::usage(format!(
+    let known = file.and_then(files::container);
+    match (args.chunk, &args.encoding) {
+        (Some(_), _) if known.is_some() => Err(crate::exit::usage(format!(
             "--chunk: {} is published sample by sample; leave --chunk out",
-            file.display()
-        )));
-    }
-    match format {
-        FileType::Mjpeg => pictures::open_mjpeg(args, file),
-        FileType::Y4m => pictures::open_y4m(args, file),
-        FileType::Still(format) => pictures::open_still(args, file, format),
-        FileType::Video(codec) => video::open(args, file, codec),
-        FileType::Wav => sound::open(args, file),
-        FileType::Other => {
-            if args.repeat && args.hertz().is_none() {
-                return Err(crate::exit::usage(format!(
-                    "--loop: {} has no rate; give --hz or --period",
-                    file.display()
-                )));
-            }
-            files::check_lines(args, file)?;
-            Ok(pieces(args, Some(file)))
-        }
-    }
-}
-
-fn pieces(args: &PubArgs, file: Option<&Path>) -> Opened {
-    let encoding = match (&args.encoding, args.chunk) {
-        (Some(name), _) => Encoding::new(name),
-        (None, Some(_)) => Encoding::Bytes,
-        (None, None) => Encoding::Text,
-    };
-    let is_jpeg = encoding.as_str() == Format::Jpeg.to_string();
-    let cut = match (args.chunk, &args.encoding) {
-        (None, Some(_)) if is_jpeg => Cut::Pictures,
-        (Some(bytes), _) => Cut::Bytes(bytes),
+            file.unwrap_or(Path::new("-")).display()
+        ))),
+        (Some(bytes), _) => media::open_pieces(args, file, Cut::Bytes(bytes)).map(Some),
         // An explicit encoding allows lines with arbitrary bytes.
-        (None, Some(_)) => Cut::Lines,
-        (None, None) => Cut::Text,
-    };
-    let from = file.map_or_else(|| "standard input".to_owned(), |file| file.display().to_string());
-    // A file that is all there already is published at its rate.
-    let live = matches!(cut, Cut::Pictures) && file.is_none_or(|file| !file.is_file());
-    let how = match args.chunk {
-        Some(bytes) => format!("in pieces of {bytes} bytes"),
-        None if matches!(cut, Cut::Pictures) => "picture by picture".to_owned(),
-        None => "line by line".to_owned(),
-    };
-    let hz = args.hertz();
-    let rate = hz.map_or_else(|| "as it arrives".to_owned(), |hz| format!("at {hz} Hz"));
-    Opened {
-        origin: Origin {
-            encoding: encoding.clone(),
-            hz,
-            size: None,
-            bytes_max: args.chunk.map(|bytes| bytes as u64),
-            traffic: None,
-            live,
-            wait: Duration::from_secs(u64::from(!args.repeat)),
-            damage: None,
-            what: format!("{from} {how} {rate}, {encoding}"),
-        },
-        feed: Box::new(Pieces::start(file, cut, args.repeat)),
+        (None, Some(encoding)) if known.is_none() && !media::is_media(encoding) => {
+            media::open_pieces(args, file, Cut::Lines).map(Some)
+        }
+        (None, _) => media::open(args, file, stop),
     }
 }

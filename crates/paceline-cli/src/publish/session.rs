@@ -2,31 +2,55 @@
 
 use super::adapt::Quality;
 use super::args::PubArgs;
-use super::source::{Next, Source};
+use super::news::News;
+use super::source::{Next, Origin, Piece, Source};
 use crate::pacer::Pacer;
 use crate::playback::{Counts, Reporter};
-use crate::stop::Stop;
+use crate::show;
+use crate::stop::{STOP_SLICE, Stop};
 use anyhow::Context as _;
-use paceline::{Node, Publisher};
-use std::time::Instant;
+use paceline::{Node, Publisher, PutOptions, Timestamp};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Shortest time between two notes on parts of the input that are left out.
+const NOTE_EVERY: Duration = Duration::from_secs(10);
+/// The age from which on a live sample has waited, for the first subscriber or because its source is faster than time.
+const BACKLOG: Duration = Duration::from_millis(50);
+/// The longest time between two of these, so that they do not fill the queues at once.
+const SPREAD_MAX: Duration = Duration::from_millis(5);
+/// The wait from which on a sample keeps the time of its arrival.
+const WAIT_MIN_NS: u64 = 1_000_000;
 
 /// Publishes one source on one tag.
 pub(super) struct Session<'a> {
     args: &'a PubArgs,
     node: &'a Node,
+    news: Option<Arc<News>>,
     pacer: Option<Pacer>,
+    /// Waits for room in the queues before each sample.
+    waits: bool,
+    /// The time between live samples that have waited.
+    spread: Option<Duration>,
     counts: Counts,
     reporter: Reporter,
+    /// The number of parts left out that were reported, and the time from which on more are.
+    noted: (u64, Option<Instant>),
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(args: &'a PubArgs, node: &'a Node, hz: Option<f64>) -> Self {
+    pub(super) fn new(args: &'a PubArgs, node: &'a Node, origin: &Origin) -> Self {
+        let hz = origin.hz.filter(|_| !origin.live);
         Self {
             args,
             node,
+            news: origin.news.clone(),
             pacer: hz.map(|hz| Pacer::new(Instant::now(), hz)),
+            spread: origin.live.then(|| spread(origin.hz)),
+            waits: hz.is_none() && (!origin.live || args.late),
             counts: Counts::default(),
             reporter: Reporter::new(args.tag.as_str(), args.json).with_quality(args.adapt),
+            noted: (0, None),
         }
     }
 
@@ -47,6 +71,7 @@ impl<'a> Session<'a> {
             }
             self.counts.quality = source.quality().map(Quality::get);
             self.reporter.hear(publisher, self.node);
+            self.note(false);
             self.reporter.tick(self.counts, || wanted(publisher))?;
             if !self.due(source.as_ref(), stop) {
                 continue;
@@ -57,6 +82,7 @@ impl<'a> Session<'a> {
                 Next::End => break true,
             }
         };
+        self.note(true);
         self.reporter.hear(publisher, self.node);
         self.reporter.end(self.counts, wanted(publisher))?;
         Ok(whole)
@@ -77,18 +103,53 @@ impl<'a> Session<'a> {
         true
     }
 
-    fn put(&mut self, publisher: &mut Publisher, payload: bytes::Bytes) -> anyhow::Result<()> {
+    /// Reports parts of the input that are left out: at once, then at most every ten seconds, and at the end.
+    fn note(&mut self, ends: bool) {
+        let Some(news) = &self.news else { return };
+        self.counts.left_out = news.count();
+        let (noted, from) = self.noted;
+        let now = Instant::now();
+        if self.counts.left_out > noted && (ends || from.is_none_or(|from| from <= now)) {
+            self.noted = (self.counts.left_out, Some(now + NOTE_EVERY));
+            show::note(&news.describe());
+        }
+    }
+
+    fn put(&mut self, publisher: &mut Publisher, piece: Piece) -> anyhow::Result<()> {
         let number = self.counts.published;
-        let put = match &mut self.pacer {
-            Some(pacer) => {
-                pacer.advance();
-                publisher.put(payload)
-            }
-            None => publisher.put_blocking(payload),
-        };
+        if let Some(spread) = self.spread
+            && piece.arrived.is_some_and(|arrived| arrived.elapsed() > BACKLOG)
+        {
+            std::thread::sleep(spread);
+        }
+        let options = PutOptions { captured: self.captured(&piece), ..PutOptions::default() };
+        if let Some(pacer) = &mut self.pacer {
+            pacer.advance();
+        }
+        while self.waits
+            && let Some(room) = publisher.room()
+        {
+            // A closed stream does not notify, so check again periodically.
+            let _ = room.wait_until(Instant::now() + STOP_SLICE);
+        }
+        let put = publisher.put_with(piece.payload, options);
         self.counts.add(put.with_context(|| format!("cannot publish sample {number}"))?);
         Ok(())
     }
+
+    /// Returns the time at which a sample arrived that waited for its turn; `None` for the present time.
+    fn captured(&self, piece: &Piece) -> Option<Timestamp> {
+        let waited = piece.arrived.filter(|_| self.pacer.is_none())?.elapsed();
+        let waited = u64::try_from(waited.as_nanos()).ok().filter(|nanos| *nanos >= WAIT_MIN_NS)?;
+        let now = self.node.clock().now();
+        Some(Timestamp { nanos: now.nanos.saturating_sub(waited), error: now.error_byte() })
+    }
+}
+
+/// Returns a quarter of the period, so that a backlog ends.
+fn spread(hz: Option<f64>) -> Duration {
+    let quarter = hz.and_then(|hz| Duration::try_from_secs_f64(0.25 / hz).ok());
+    quarter.unwrap_or(SPREAD_MAX / 2).min(SPREAD_MAX)
 }
 
 fn wanted(publisher: &Publisher) -> (bool, String) {

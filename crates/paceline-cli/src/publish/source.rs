@@ -1,9 +1,11 @@
 //! A source of samples, and its properties.
 
 use super::adapt::Quality;
+use super::news::News;
 use bytes::Bytes;
 use paceline::{Encoding, Size};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The properties of a source.
 pub(crate) struct Origin {
@@ -21,8 +23,8 @@ pub(crate) struct Origin {
     pub(crate) live: bool,
     /// Limit of the wait for a subscriber before the first sample.
     pub(crate) wait: Duration,
-    /// The damaged places of the input that are left out, in words. The command then ends with an error.
-    pub(crate) damage: Option<String>,
+    /// The parts of the input that are left out.
+    pub(crate) news: Option<Arc<News>>,
     /// Description for messages.
     pub(crate) what: String,
 }
@@ -35,10 +37,23 @@ pub(crate) struct Opened {
     pub(crate) feed: Box<dyn Source>,
 }
 
+/// A sample of a source.
+pub(crate) struct Piece {
+    pub(crate) payload: Bytes,
+    /// The time at which its last byte arrived; `None` for now.
+    pub(crate) arrived: Option<Instant>,
+}
+
+impl From<Bytes> for Piece {
+    fn from(payload: Bytes) -> Self {
+        Self { payload, arrived: None }
+    }
+}
+
 /// The result of a request for a sample.
 pub(crate) enum Next {
     /// A sample.
-    Sample(Bytes),
+    Sample(Piece),
     /// No sample is available yet.
     Wait,
     /// The source has ended.

@@ -1,7 +1,7 @@
 //! A value from the command line.
 
 use super::args::PubArgs;
-use super::files::FileType;
+use super::files;
 use super::source::{Next, Opened, Origin, Source};
 use crate::exit::usage;
 use crate::show;
@@ -19,8 +19,8 @@ struct Value {
 impl Source for Value {
     fn next(&mut self, number: u64) -> anyhow::Result<Next> {
         Ok(match number {
-            0 => Next::Sample(self.payload.clone()),
-            _ if self.repeats => Next::Sample(self.payload.clone()),
+            0 => Next::Sample(self.payload.clone().into()),
+            _ if self.repeats => Next::Sample(self.payload.clone().into()),
             _ => Next::End,
         })
     }
@@ -39,7 +39,7 @@ pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
         return Err(usage("--chunk: a value is one sample; leave --chunk out"));
     }
     let path = Path::new(text);
-    if args.encoding.is_none() && (FileType::of(path).has_samples() || path.is_file()) {
+    if args.encoding.is_none() && (files::container(path).is_some() || path.is_file()) {
         return Err(usage(format!(
             "VALUE: '{text}' is the name of a file; to publish its content, write --file {text}; to publish the name \
              as text, add --encoding text/plain"
@@ -57,7 +57,7 @@ pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
             traffic: None,
             live: false,
             wait: Duration::from_secs(u64::from(hz.is_none() && !args.latch)),
-            damage: None,
+            news: None,
             what: format!("{} {how}, {encoding}", show::count(text.len(), "byte")),
         },
         feed: Box::new(Value { payload: Bytes::from(text.to_owned()), repeats: hz.is_some() }),

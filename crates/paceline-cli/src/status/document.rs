@@ -88,6 +88,8 @@ pub(crate) struct Publisher {
     pub(crate) period_us: Option<u64>,
     pub(crate) published: u64,
     pub(crate) rate_hz: f64,
+    /// True if the rate differs from the declared one by more than a tenth; false in a pause.
+    pub(crate) off_rate: bool,
     pub(crate) matching: bool,
 }
 
@@ -397,9 +399,20 @@ impl Publisher {
             period_us: publisher.period.map(micros),
             published: publisher.published,
             rate_hz: hertz(publisher.rate_millihertz),
+            off_rate: is_off(publisher),
             matching: publisher.matching,
         }
     }
+}
+
+/// Returns true if a publisher's present rate differs from the declared one by more than a tenth, and by more than one
+/// sample per second.
+fn is_off(publisher: &PublisherStatus) -> bool {
+    let (Some(period), sent) = (publisher.period, hertz(publisher.rate_millihertz)) else {
+        return false;
+    };
+    let declared = 1.0 / period.as_secs_f64().max(1e-9);
+    sent > 0.0 && (sent - declared).abs() > (declared / 10.0).max(1.0)
 }
 
 impl RequestedForm {

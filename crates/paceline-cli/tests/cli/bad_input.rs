@@ -113,7 +113,7 @@ const CASES: &[Case] = &[
     (
         &["pub", "a", "--file", "no-such.txt"],
         1,
-        &["cannot open no-such.txt", "No such file", "check the path"],
+        &["cannot read no-such.txt", "No such file", "check the path"],
     ),
     (&["node", "--link", "colour=red"], 2, &["--link", "key 'colour' is not known", "capacity"]),
     (&["node", "--link", "listen=tcp/[::1]:1,capacity=0mbit"], 2, &["capacity '0mbit'", "8 bit/s"]),

@@ -41,20 +41,16 @@ fn the_recipes_of_the_guide_work() {
     let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/ffmpeg.md");
     let guide = std::fs::read_to_string(guide).unwrap();
     let _node = host.start_node();
-    let card = "-re -f lavfi -i testsrc=size=160x120:rate=25";
-    assert!(guide.contains("-re -f lavfi -i testsrc=size="));
-    let camera = "-rtsp_transport tcp -i rtsp://192.168.1.20/stream";
-    let camera =
-        recipe(&guide, "ffmpeg -v error -rtsp_transport", Some((camera, &format!("{card} -t 12"))));
+    let coded = "-re -f lavfi -i testsrc=size=160x120:rate=25 -t 12 -c:v libx264 -pix_fmt yuv420p -tune zerolatency -g 25";
+    assert!(guide.contains("-re -f lavfi -i testsrc=size=640x480:rate=25 -c:v libx264 -pix_fmt yuv420p -tune zerolatency"));
+    let camera = "-rtsp_transport tcp -i rtsp://192.168.1.20/stream -an -c copy";
+    let camera = recipe(&guide, "ffmpeg -v error -rtsp_transport", Some((camera, coded)));
     let _camera = Running::gathered(shell(&host, &camera).spawn().unwrap());
     let seen =
         host.run(&["sub", "robot/camera", "--size", "80x60", "--count", "20", "--timeout", "20s"]);
     assert_eq!(seen.code, Some(0), "{seen:?}");
-    let store = recipe(
-        &guide,
-        "paceline sub robot/camera --max-hz 10 --count",
-        Some(("--count 300", "--count 10")),
-    );
+    let store =
+        recipe(&guide, "paceline sub robot/camera --count", Some(("--count 300", "--count 50")));
     done(&host, &store);
     assert!(host.path("camera.mp4").metadata().unwrap().len() > 1_000);
     done(
@@ -62,6 +58,14 @@ fn the_recipes_of_the_guide_work() {
         "ffmpeg -v error -f lavfi -i testsrc=size=160x120:rate=25 -t 2 -c:v libx264 -g 10 film.mp4",
     );
     done(&host, &recipe(&guide, "ffmpeg -v error -i film.mp4", None));
+    // The film lasts 2 s.
+    done(&host, &recipe(&guide, "mkfifo", None));
+    done(&host, &recipe(&guide, "ffmpeg -y -v error -re -i film.mp4", None));
+    let port = crate::host::free_port().to_string();
+    let tcp = recipe(&guide, "ffmpeg -v error -re -i film.mp4 -an", None);
+    done(&host, &tcp.replace("9000", &port));
+    let test = recipe(&guide, "ffmpeg -v error -re -f lavfi", Some(("rate=25", "rate=25 -t 1")));
+    done(&host, &test);
     let film = recipe(&guide, "paceline pub robot/film", Some(("--loop", "--loop --count 200")));
     let _film = Running::gathered(shell(&host, &film).spawn().unwrap());
     let receive = recipe(

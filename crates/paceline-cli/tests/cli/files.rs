@@ -60,7 +60,7 @@ fn a_y4m_file_is_published_raw_and_written_again() {
         "--json",
     ]);
     assert_eq!(sub.code, Some(0), "{sub:?}");
-    assert_eq!(sub.json()[5]["encoding"], "video/raw;format=i420;width=80;height=60");
+    assert_eq!(sub.json()[5]["encoding"], "video/raw;format=i420;width=80;height=60;range=full");
     assert_eq!(sub.json()[5]["width"], 80);
     let bytes = std::fs::read(&copy).unwrap();
     let reader = Y4mReader::new(&bytes).unwrap();

@@ -19,7 +19,7 @@ fn an_unknown_file_type_is_refused_with_the_known_types() {
         std::fs::write(host.path(name), NOISE).unwrap();
         let refused = host.run(&["pub", "t", "--file", name]);
         refused.said(2, &format!("--file {name}: its type is unknown and it is not UTF-8 text"));
-        refused.said(2, fix).said(2, ".hevc, .obu, .wav and .ulg files");
+        refused.said(2, fix).said(2, "WAV, Ogg with Opus, .ulg files");
     }
     // The binary data starts after 64 KiB of text.
     let mut late = b"line\n".repeat(20_000);

@@ -18,6 +18,7 @@ mod http;
 mod inputs;
 mod kills;
 mod links;
+mod live;
 mod manual;
 mod meet;
 mod observe;

@@ -36,10 +36,76 @@ enum Stored {
     F32,
 }
 
-struct Layout {
-    format: AudioFormat,
+/// The sound of a file, from its format chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    /// The format after the conversion.
+    pub(crate) format: AudioFormat,
     stored: Stored,
-    frame: usize,
+    /// The bytes of a frame in the file.
+    pub(crate) frame: usize,
+}
+
+impl Layout {
+    /// Converts frames of the file to [`Self::format`].
+    pub(crate) fn convert<'a>(&self, frames: &'a [u8]) -> Cow<'a, [u8]> {
+        convert(self.stored, frames)
+    }
+}
+
+/// The lengths that a file states outside of its chunks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Lengths {
+    /// The length of the file without its first 8 bytes.
+    riff: u64,
+    /// The length of the data chunk, if the file has 64-bit lengths.
+    data: Option<u64>,
+}
+
+impl Lengths {
+    /// Reads the first 12 bytes of a file.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, MediaError> {
+        let header = bytes.first_chunk::<12>();
+        match header.map(|&[a, b, c, d, l0, l1, l2, l3, w, x, y, z]| {
+            ([a, b, c, d], u32::from_le_bytes([l0, l1, l2, l3]), [w, x, y, z])
+        }) {
+            Some((
+                [b'R', b'I', b'F', b'F'] | [b'R' | b'B', b'F' | b'W', b'6', b'4'],
+                riff,
+                form,
+            )) if form == *b"WAVE" => Ok(Self { riff: u64::from(riff), data: None }),
+            _ => {
+                let reason = "it does not begin with RIFF, RF64 or BW64, and WAVE";
+                Err(refuse(0, reason, "pass the bytes of a .wav"))
+            }
+        }
+    }
+
+    /// Records the 64-bit lengths of a `ds64` chunk (EBU Tech 3306).
+    pub(crate) fn note_ds64(&mut self, body: &[u8]) {
+        let number =
+            |at: usize| body.get(at..at + 8)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        if let Some((riff, data)) = number(0).zip(number(8)) {
+            *self = Self { riff, data: Some(data) };
+        }
+    }
+
+    /// Returns the length of a data chunk that states `len`, with its content at offset `at`; `None` if the data
+    /// extends to the end of the file, whose length is `file` if it is known.
+    ///
+    /// Programs that cannot seek back leave 0 or the highest length.
+    pub(crate) fn data(&self, len: u32, at: u64, file: Option<u64>) -> Option<u64> {
+        let len = match (len, self.data) {
+            (u32::MAX, Some(0) | None) => return None,
+            (u32::MAX, Some(data)) => data,
+            (len, _) => u64::from(len),
+        };
+        let covered =
+            if self.riff == u64::from(u32::MAX) { 0 } else { self.riff.saturating_add(8) };
+        let open = len == 0 && file.map_or(covered <= at, |file| covered < file);
+        // With 0 as the length of a file that continues, no chunk can follow.
+        (!open && len != u64::MAX).then_some(len)
+    }
 }
 
 /// Finds the sound of a WAV file.
@@ -49,7 +115,8 @@ struct Layout {
 /// the lower bits of integers are cut off, floats are rounded and clipped. Chunks may be in any order;
 /// the first of each kind counts.
 ///
-/// A data chunk of length 0xffffffff extends to the end of the file: some programs cannot seek back to
+/// Files beyond 4 GiB (RF64 and BW64) have the length of the data in a `ds64` chunk. Otherwise, a data chunk
+/// of length 0xffffffff extends to the end of the file: some programs cannot seek back to
 /// write the length. A length of 0 has the same meaning if the RIFF length does not cover the file
 /// either. A truncated data chunk returns the available frames, with a `note`.
 ///
@@ -59,14 +126,13 @@ struct Layout {
 /// [`MediaError::Wav`] if the file is not a WAV file, its format is not one of those, or it has no data
 /// chunk.
 pub fn read_wav(bytes: &[u8]) -> Result<Wav<'_>, MediaError> {
-    let Some((b"RIFF", riff_len, b"WAVE")) = riff_header(bytes) else {
-        return Err(refuse(0, "it does not begin with RIFF and WAVE", "pass the bytes of a .wav"));
-    };
+    let mut lengths = Lengths::read(bytes)?;
     let mut chunks = Chunks { bytes, at: 12 };
     let (mut layout, mut data) = (None, None);
-    while let Some(chunk) = chunks.next(riff_len) {
+    while let Some(chunk) = chunks.next(&lengths) {
         match &chunk.id {
-            b"fmt " if layout.is_none() => layout = Some(read_format(&chunk)?),
+            b"ds64" => lengths.note_ds64(chunk.body),
+            b"fmt " if layout.is_none() => layout = Some(read_format(chunk.body, chunk.at)?),
             b"data" if data.is_none() => data = Some(chunk),
             _ => {}
         }
@@ -87,12 +153,6 @@ pub fn read_wav(bytes: &[u8]) -> Result<Wav<'_>, MediaError> {
     Ok(Wav { format: layout.format, data: convert(layout.stored, body), note })
 }
 
-fn riff_header(bytes: &[u8]) -> Option<(&[u8; 4], u32, &[u8; 4])> {
-    let (id, rest) = bytes.split_first_chunk()?;
-    let (len, rest) = rest.split_first_chunk()?;
-    Some((id, u32::from_le_bytes(*len), rest.first_chunk()?))
-}
-
 struct Chunk<'a> {
     id: [u8; 4],
     /// The offset of its first byte behind the length.
@@ -109,15 +169,18 @@ struct Chunks<'a> {
 
 impl<'a> Chunks<'a> {
     /// Returns the next chunk; `None` at the end of the file, or inside a chunk's header.
-    fn next(&mut self, riff_len: u32) -> Option<Chunk<'a>> {
+    fn next(&mut self, lengths: &Lengths) -> Option<Chunk<'a>> {
         let rest = self.bytes.get(self.at..)?;
         let (id, rest) = rest.split_first_chunk::<4>()?;
         let (len, rest) = rest.split_first_chunk()?;
         let at = self.at + 8;
         let len = u32::from_le_bytes(*len);
-        let covered = (riff_len as usize).saturating_add(8) >= self.bytes.len();
-        let open = len == u32::MAX || (len == 0 && !covered);
-        let promised = if id == b"data" && open { rest.len() } else { len as usize };
+        let promised = if id == b"data" {
+            let known = lengths.data(len, at as u64, Some(self.bytes.len() as u64));
+            known.map_or(rest.len(), |len| usize::try_from(len).unwrap_or(usize::MAX))
+        } else {
+            len as usize
+        };
         let body = rest.get(..promised).unwrap_or(rest);
         // A chunk of odd length is followed by a padding byte.
         self.at = at.saturating_add(promised).saturating_add(promised % 2);
@@ -125,14 +188,15 @@ impl<'a> Chunks<'a> {
     }
 }
 
-fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
-    let short = || refuse(chunk.at, "the format chunk is cut off", "pass a whole file");
+/// Reads the content of a format chunk at offset `at`.
+pub(crate) fn read_format(body: &[u8], at: usize) -> Result<Layout, MediaError> {
+    let short = || refuse(at, "the format chunk is cut off", "pass a whole file");
     let [t0, t1, c0, c1, r0, r1, r2, r3, _, _, _, _, f0, f1, b0, b1] =
-        *chunk.body.first_chunk::<16>().ok_or_else(short)?;
+        *body.first_chunk::<16>().ok_or_else(short)?;
     let mut tag = u16::from_le_bytes([t0, t1]);
     let (frame, bits) = (u16::from_le_bytes([f0, f1]), u16::from_le_bytes([b0, b1]));
     if tag == EXTENSIBLE {
-        let guid = chunk.body.get(24..40).and_then(|guid| guid.split_first_chunk::<2>());
+        let guid = body.get(24..40).and_then(|guid| guid.split_first_chunk::<2>());
         let (sub, tail) = guid.ok_or_else(short)?;
         if tail == GUID_TAIL {
             tag = u16::from_le_bytes(*sub);
@@ -149,7 +213,7 @@ fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
         _ => {
             let reason = format!("format {tag} with {bits} bits per sample is not supported");
             let fix = "convert it to 16-bit PCM, with ffmpeg: -c:a pcm_s16le";
-            return Err(refuse(chunk.at, &reason, fix));
+            return Err(refuse(at, &reason, fix));
         }
     };
     let coding = match stored {
@@ -162,10 +226,10 @@ fn read_format(chunk: &Chunk<'_>) -> Result<Layout, MediaError> {
     let format = u8::try_from(channels)
         .ok()
         .and_then(|channels| AudioFormat::new(coding, rate, channels).ok())
-        .ok_or_else(|| refuse(chunk.at, &format!("{channels} channels of {rate} Hz"), fix))?;
+        .ok_or_else(|| refuse(at, &format!("{channels} channels of {rate} Hz"), fix))?;
     if u32::from(frame) != u32::from(channels) * u32::from(bits) / 8 {
         let reason = format!("{frame} bytes per frame, for {channels} channels of {bits} bits");
-        return Err(refuse(chunk.at, &reason, "have the file written again"));
+        return Err(refuse(at, &reason, "have the file written again"));
     }
     Ok(Layout { format, stored, frame: usize::from(frame) })
 }
@@ -227,7 +291,7 @@ pub fn wav_header(format: &AudioFormat, data_bytes: u32) -> Vec<u8> {
     [b"RIFF".as_slice(), &len.to_le_bytes(), &chunks].concat()
 }
 
-fn refuse(at: usize, reason: &str, fix: &'static str) -> MediaError {
+pub(crate) fn refuse(at: usize, reason: &str, fix: &'static str) -> MediaError {
     MediaError::Wav { at, reason: reason.to_owned(), fix }
 }
 
@@ -379,7 +443,11 @@ mod tests {
     #[test]
     fn invalid_files_are_explained() {
         let good = fmt(1, 1, 8_000, 16);
-        for (at, part) in [(0, "RIFF and WAVE"), (8, "RIFF and WAVE"), (12, "no format chunk")] {
+        for (at, part) in [
+            (0, "RIFF, RF64 or BW64, and WAVE"),
+            (8, "RIFF, RF64 or BW64, and WAVE"),
+            (12, "no format chunk"),
+        ] {
             let mut bytes = file(&[(b"fmt ", &good), (b"data", &[1, 2])]);
             bytes[at] ^= 1;
             assert!(refused(&bytes).contains(part), "{}", refused(&bytes));

@@ -2,6 +2,7 @@
 
 use super::CODEC;
 use crate::error::MediaError;
+use crate::video::UNIT_BYTES_MAX;
 
 /// The remedy for bytes that are no OBUs with sizes.
 const FIX: &str =
@@ -47,12 +48,24 @@ impl<'a> Obus<'a> {
         Self { bytes, at }
     }
 
-    fn read(&self) -> Result<Obu<'a>, MediaError> {
+    /// Returns true if no bytes are left.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// Moves behind an OBU that was read.
+    pub(super) fn pass(&mut self, obu: &Obu<'_>) {
+        self.at = obu.end;
+    }
+
+    /// Reads the next OBU. The error states whether the OBU is only cut off.
+    pub(super) fn read(&self) -> Result<Obu<'a>, (MediaError, bool)> {
         let begin = self.at;
-        let refuse =
+        let error =
             |reason: String| MediaError::VideoStream { codec: CODEC, at: begin, reason, fix: FIX };
+        let refuse = |reason: String| (error(reason), false);
         let byte = |at: usize| {
-            let cut = || refuse("the header of an OBU is cut off".to_owned());
+            let cut = || (error("the header of an OBU is cut off".to_owned()), true);
             self.bytes.get(at).copied().ok_or_else(cut)
         };
         let header = byte(begin)?;
@@ -87,7 +100,10 @@ impl<'a> Obus<'a> {
         }
         let left = self.bytes.len().saturating_sub(at);
         let size = usize::try_from(size).ok().filter(|&size| size <= left).ok_or_else(|| {
-            refuse(format!("obu_size is {size}, must be at most {left}, the number of bytes left"))
+            let (error, _) = refuse(format!(
+                "obu_size is {size}, must be at most {left}, the number of bytes left"
+            ));
+            (error, size <= UNIT_BYTES_MAX as u64)
         })?;
         let end = at + size;
         let kind = match header >> 3 & 0xf {
@@ -105,10 +121,10 @@ impl<'a> Iterator for Obus<'a> {
     type Item = Result<Obu<'a>, MediaError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.at >= self.bytes.len() {
+        if self.is_at_end() {
             return None;
         }
-        let obu = self.read();
+        let obu = self.read().map_err(|(error, _)| error);
         self.at = obu.as_ref().map_or(self.bytes.len(), |obu| obu.end);
         Some(obu)
     }

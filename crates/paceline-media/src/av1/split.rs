@@ -61,6 +61,26 @@ fn find(stream: &[u8], at: usize) -> Result<Option<Range<usize>>, MediaError> {
     if begun { Ok(Some(at..stream.len())) } else { Err(no_frame(stream, at)) }
 }
 
+/// Returns the end of the temporal unit at the beginning of `bytes`, which is the end of `bytes` unless another one
+/// follows; `None` if bytes of it are missing.
+pub(crate) fn first_unit(bytes: &[u8]) -> Result<Option<usize>, MediaError> {
+    let mut obus = Obus::starting(bytes, 0);
+    let mut begun = false;
+    while !obus.is_at_end() {
+        let obu = match obus.read() {
+            Ok(obu) => obu,
+            Err((_, true)) => return Ok(None),
+            Err((error, false)) => return Err(error),
+        };
+        if begun && obu.kind == Kind::Delimiter {
+            return Ok(Some(obu.begin));
+        }
+        begun |= obu.kind == Kind::Frame;
+        obus.pass(&obu);
+    }
+    Ok(begun.then_some(bytes.len()))
+}
+
 impl<'a> Iterator for Units<'a> {
     type Item = Result<AccessUnit<'a>, MediaError>;
 

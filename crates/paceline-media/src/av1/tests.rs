@@ -33,6 +33,13 @@ fn classes(units: &[Vec<Vec<u8>>]) -> Vec<Class> {
     classes[1..].to_vec()
 }
 
+/// Returns a stream of groups of pictures.
+pub(crate) fn film(groups: usize) -> Vec<u8> {
+    let unit = |frame: Vec<u8>| [delimiter(), frame].concat();
+    let others = [unit(frame(INTER, true, 1)), unit(frame(INTER, true, 0))];
+    [first(), others.concat()].concat().repeat(groups)
+}
+
 fn refused(bytes: &[u8]) -> String {
     split(bytes).last().unwrap().unwrap_err().to_string()
 }

@@ -23,7 +23,7 @@ fn readings_are_exact_at_every_scale_raw() {
             for part in [1, 2, 3, 4] {
                 let to = size(from.width / part, from.height / part);
                 for (format, bytes) in [
-                    (Format::I420(from), picture.bytes().to_vec()),
+                    (Format::I420(from, None), picture.bytes().to_vec()),
                     (Format::Rgb8(from), picture.to_rgb8().into_bytes()),
                 ] {
                     let bytes = scaler.scale(&format, &bytes, to).unwrap();

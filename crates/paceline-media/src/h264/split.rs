@@ -1,6 +1,7 @@
 //! Splitting of a byte stream into access units.
 
 use std::iter::FusedIterator;
+use std::ops::Range;
 
 use super::AccessUnit;
 use super::classify::Keys;
@@ -53,3 +54,26 @@ impl<'a> Iterator for Split<'a> {
 }
 
 impl FusedIterator for Split<'_> {}
+
+/// Finds the ends of access units in a stream that arrives in parts.
+#[derive(Debug, Default)]
+pub(crate) struct Cutter {
+    params: Params,
+}
+
+impl Cutter {
+    /// Returns the position of the first unit of `bytes`, which may have been passed before. The end of the unit is the
+    /// end of `bytes` unless another one follows it. `whole` states that the unit ends there then.
+    pub(crate) fn first(
+        &mut self,
+        bytes: &[u8],
+        whole: bool,
+    ) -> Result<Option<Range<usize>>, MediaError> {
+        let mut params = self.params.clone();
+        let unit = scan(bytes, 0, &mut params)?.map(|unit| unit.begin..unit.end);
+        if unit.as_ref().is_some_and(|unit| whole || unit.end < bytes.len()) {
+            self.params = params;
+        }
+        Ok(unit)
+    }
+}

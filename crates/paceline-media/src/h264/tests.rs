@@ -20,6 +20,22 @@ fn classify(unit: &[u8]) -> Result<Class, MediaError> {
     Classifier::new().classify(unit)
 }
 
+/// Returns a stream of groups of pictures with several slices, parameter sets and delimiters.
+pub(crate) fn film(groups: u32) -> Vec<u8> {
+    let group = |group: u32| {
+        let mut nals = vec![aud(), sps(), pps(), sei()];
+        for number in 0..8 {
+            let of = if number == 0 { Slice::idr(group % 4) } else { Slice::p(number) };
+            if number % 3 == 1 {
+                nals.push(aud());
+            }
+            nals.extend((0..=number % 3).map(|part| slice(Slice { first_mb: part * 40, ..of })));
+        }
+        nals.concat()
+    };
+    (0..groups).flat_map(group).collect()
+}
+
 fn refused(bytes: &[u8]) -> String {
     split(bytes).last().unwrap().unwrap_err().to_string()
 }

@@ -13,7 +13,7 @@ pub(super) const PARTS: &str = "NAL units";
 
 /// Returns the position of the access unit in `stream` from offset `at`, a start code or the beginning.
 /// Returns `Ok(None)` at the end of the stream.
-pub(super) fn scan(stream: &[u8], at: usize) -> Result<Option<Range<usize>>, MediaError> {
+pub(crate) fn scan(stream: &[u8], at: usize) -> Result<Option<Range<usize>>, MediaError> {
     let mut unit = None;
     let mut begun = false;
     for (count, nal) in Nals::starting(stream, at).enumerate() {

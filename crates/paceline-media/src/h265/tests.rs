@@ -34,6 +34,13 @@ fn classes(stream: &[u8]) -> Vec<Class> {
     units(stream).into_iter().map(|(class, _)| class).collect()
 }
 
+/// Returns a stream of groups of pictures.
+pub(crate) fn film(groups: usize) -> Vec<u8> {
+    let pictures = [slice(TRAIL_R, 0), more(TRAIL_R), slice(TRAIL_N, 0), slice(TRAIL_R, 0)];
+    let group = [&[aud(), vps(), sps(), pps(0), slice(IDR, 0), more(IDR)][..], &pictures].concat();
+    group.concat().repeat(groups)
+}
+
 fn refused(bytes: &[u8]) -> String {
     split(bytes).last().unwrap().unwrap_err().to_string()
 }

@@ -10,7 +10,7 @@ use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use crate::error::{MediaError, excerpt};
-use crate::markers::{FrameHeader, frame_header, picture_end};
+use crate::markers::{frame_header, picture_end, scans};
 use crate::picture::{PictureBuf, area};
 use crate::pixel::PixelFormat;
 use crate::size::Size;
@@ -49,6 +49,18 @@ impl Samples {
 /// [`MediaError::JpegUnsupported`], or the errors of [`Size::new`] for a size out of range.
 pub fn dimensions(payload: &[u8]) -> Result<Size, MediaError> {
     frame_header(payload, 0).map(|header| header.size)
+}
+
+/// Returns false if a picture is valid and yet of a kind that is not decoded and so not scaled here; `None` if its
+/// headers cannot be read.
+///
+/// Not decoded: arithmetic and lossless coding, other than 8 bits, 2 components, unusual subsampling, and more than
+/// 64 scans.
+#[must_use]
+pub fn is_decodable(payload: &[u8]) -> Option<bool> {
+    let header = frame_header(payload, 0).ok()?;
+    let scans = || scans(payload, SCANS_MAX + 1).is_ok_and(|scans| scans > SCANS_MAX);
+    Some(header.obstacle.is_none() && !(header.progressive && scans()))
 }
 
 /// Decodes a JPEG picture to I420 or RGB.
@@ -94,6 +106,9 @@ fn decode_as(
     choose: impl Fn(Option<ColorSpace>) -> (ColorSpace, Samples),
 ) -> Result<(Size, Samples), MediaError> {
     let header = frame_header(payload, 0)?;
+    if let Some(what) = header.obstacle {
+        return Err(MediaError::JpegUnsupported { what });
+    }
     let end = picture_end(payload, 0)?;
     // Each block takes at least one bit, so a short payload cannot reserve much memory.
     if (end as u64).saturating_mul(8) < header.blocks {
@@ -102,18 +117,20 @@ fn decode_as(
     let bytes = payload.get(..end).unwrap_or_default();
     // The decoder is third-party code with input from the network. If a crafted picture triggers a panic
     // in it, that picture must fail and not the process.
-    catch_unwind(AssertUnwindSafe(|| decode_checked(bytes, header, out, choose)))
-        .unwrap_or_else(|_| Err(damaged("the decoder gave up")))
+    catch_unwind(AssertUnwindSafe(|| {
+        decode_checked(bytes, (header.size, header.components), out, choose)
+    }))
+    .unwrap_or_else(|_| Err(damaged("the decoder gave up")))
 }
 
 /// Decodes bytes whose markers and size have been checked.
 fn decode_checked(
     bytes: &[u8],
-    header: FrameHeader,
+    (size, components): (Size, u8),
     out: &mut Vec<u8>,
     choose: impl Fn(Option<ColorSpace>) -> (ColorSpace, Samples),
 ) -> Result<(Size, Samples), MediaError> {
-    let (width, height) = header.size.usizes();
+    let (width, height) = size.usizes();
     let options = DecoderOptions::new_fast()
         .set_strict_mode(true)
         .set_max_width(width)
@@ -123,7 +140,7 @@ fn decode_checked(
     decoder.decode_headers().map_err(corrupt)?;
     let found = decoder.info().map(|info| (info.width, info.height, info.components));
     if found.map(|(w, h, n)| (usize::from(w), usize::from(h), n))
-        != Some((width, height, header.components))
+        != Some((width, height, components))
     {
         return Err(damaged("two frame headers disagree"));
     }
@@ -131,9 +148,9 @@ fn decode_checked(
     decoder.set_options(options.jpeg_set_out_colorspace(colour));
     // Filled each time, so that damage never reveals samples of an earlier picture.
     out.clear();
-    out.resize(area(header.size) * kind.per_pixel(), 128);
+    out.resize(area(size) * kind.per_pixel(), 128);
     decoder.decode_into(out).map_err(corrupt)?;
-    Ok((header.size, kind))
+    Ok((size, kind))
 }
 
 fn corrupt(error: DecodeErrors) -> MediaError {

@@ -4,6 +4,8 @@ use jpeg_encoder::{ColorType, Encoder, EncodingError, ImageBuffer, JpegColorType
 
 use super::Samples;
 use crate::error::MediaError;
+use crate::exif::Orientation;
+use crate::markers::{APP1, EXIF};
 use crate::picture::Picture;
 use crate::pixel::PixelFormat;
 use crate::size::Size;
@@ -113,4 +115,21 @@ impl ImageBuffer for PlanarImage<'_> {
 /// Returns row `row` of a plane that is `width` wide.
 fn line(plane: &[u8], row: usize, width: usize) -> &[u8] {
     plane.get(row * width..(row + 1) * width).unwrap_or_default()
+}
+
+/// The bytes that [`insert_orientation`] adds.
+pub(crate) const ORIENTATION_BYTES: usize = 2 + 2 + EXIF.len() + 26;
+
+/// Adds the orientation to an encoded picture, as Exif metadata.
+pub(crate) fn insert_orientation(picture: &mut Vec<u8>, orientation: Orientation) {
+    let tiff = orientation.tiff();
+    let len = u16::try_from(2 + EXIF.len() + tiff.len()).unwrap_or(u16::MAX).to_be_bytes();
+    let segment = [&[0xff, APP1][..], &len, EXIF, &tiff].concat();
+    // Behind the start of the image and the segment of JFIF, which must come first.
+    let jfif = match picture.get(2..6) {
+        Some(&[0xff, 0xe0, high, low]) => 2 + usize::from(u16::from_be_bytes([high, low])),
+        _ => 0,
+    };
+    let at = (2 + jfif).min(picture.len());
+    picture.splice(at..at, segment);
 }

@@ -1,3 +1,6 @@
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -141,21 +144,53 @@ fn huge_headers_are_refused_before_allocation() {
 }
 
 #[test]
-fn unsupported_kinds_are_named() {
+fn unsupported_kinds_are_named_and_keep_their_size() {
     let changed = |at: usize, value: u8| {
         let mut bytes = header(8, 8);
         bytes[at] = value;
-        dimensions(&bytes).unwrap_err().to_string()
+        bytes
     };
-    assert!(changed(3, 0xc3).starts_with("jpeg picture is of type SOF3"));
-    assert!(changed(3, 0xd9).contains("no frame header before this"));
-    assert!(changed(6, 12).starts_with("jpeg picture has 12 bits per sample"));
-    assert!(changed(11, 2).starts_with("jpeg picture has 2 components"));
-    assert!(changed(11, 4).contains("length does not match"));
-    assert!(changed(13, 0x50).contains("has sampling factors [50, 11, 11], not 4:4:4"));
-    assert!(changed(16, 0x22).contains("[22, 22, 11]"));
-    assert!(changed(5, 1).contains("segment length is 1"));
-    assert!(changed(2, 7).contains("found 07 where a marker must be"));
+    for (bytes, part) in [
+        (changed(3, 0xc3), "jpeg picture is of type SOF3"),
+        (changed(3, 0xc9), "jpeg picture is of type SOF9 (lossless or arithmetic)"),
+        (changed(6, 12), "jpeg picture has 12 bits per sample"),
+        (changed(13, 0x50), "jpeg picture has sampling factors [50, 11, 11], not 4:4:4"),
+        (changed(16, 0x22), "jpeg picture has sampling factors [22, 22, 11]"),
+    ] {
+        assert_eq!(dimensions(&bytes), Ok(size(8, 8)), "it is published whole");
+        assert_eq!(is_decodable(&bytes), Some(false));
+        let message = decode(&bytes, PixelFormat::I420).unwrap_err().to_string();
+        assert!(message.starts_with(part), "{message}");
+    }
+    assert_eq!(is_decodable(&header(8, 8)), Some(true));
+    let refused = |at, value| dimensions(&changed(at, value)).unwrap_err().to_string();
+    assert!(refused(3, 0xd9).contains("no frame header before this"));
+    assert!(refused(11, 2).contains("length does not match"));
+    assert!(refused(11, 4).contains("length does not match"));
+    assert!(refused(5, 1).contains("segment length is 1"));
+    assert!(refused(2, 7).contains("found 07 where a marker must be"));
+    assert_eq!(is_decodable(&changed(2, 7)), None);
+}
+
+#[test]
+fn the_orientation_survives_scaling() {
+    let plain = encode(&gradient(size(40, 24)).as_picture(), 80).unwrap();
+    for value in 2..=8 {
+        let mut turned = plain.clone();
+        let tiff = b"II\x2a\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0";
+        let tiff = [&tiff[..], &[value, 0, 0, 0, 0, 0, 0, 0]].concat();
+        let exif = [&[0xff, 0xe1, 0, 34][..], b"Exif\0\0", &tiff].concat();
+        turned.splice(20..20, exif);
+        assert!(decode(&turned, PixelFormat::I420).is_ok());
+        let small =
+            crate::Scaler::new().scale(&crate::Format::Jpeg, &turned, size(20, 12)).unwrap();
+        assert_eq!(dimensions(&small), Ok(size(20, 12)));
+        assert!(decode(&small, PixelFormat::I420).is_ok());
+        let read = |bytes| crate::markers::exif(bytes).and_then(crate::exif::Orientation::read);
+        assert!(read(&turned).is_some() && read(&small) == read(&turned), "{value}");
+    }
+    let small = crate::Scaler::new().scale(&crate::Format::Jpeg, &plain, size(20, 12)).unwrap();
+    assert_eq!(crate::markers::exif(&small), None);
 }
 
 #[test]
@@ -228,6 +263,58 @@ proptest! {
         for format in [PixelFormat::I420, PixelFormat::Rgb8] {
             if let Ok(picture) = decode(&bytes, format) {
                 prop_assert_eq!(Ok(picture.size()), dimensions(&bytes));
+            }
+        }
+    }
+}
+
+/// Returns a picture that ffmpeg codes and its samples as ffmpeg decodes them; `None` without ffmpeg.
+fn coded_by_ffmpeg(pixels: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+    let run = |args: &[&str], input: &[u8]| {
+        let mut ffmpeg = Command::new("ffmpeg");
+        ffmpeg.args(["-v", "error"]).args(args).args(["-pix_fmt", pixels, "-"]);
+        let mut ffmpeg = ffmpeg.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()?;
+        ffmpeg.stdin.take().unwrap().write_all(input).unwrap();
+        Some(ffmpeg.wait_with_output().unwrap().stdout)
+    };
+    let card = ["-f", "lavfi", "-i", "testsrc=size=161x123", "-frames:v", "1", "-q:v", "2"];
+    let coded = run(&[&card[..], &["-f", "mjpeg"]].concat(), b"")?;
+    let decoded = run(&["-f", "mjpeg", "-i", "-", "-f", "rawvideo"], &coded)?;
+    Some((coded, decoded))
+}
+
+#[test]
+fn the_sampling_factors_of_ffmpeg_are_decoded() {
+    for (pixels, factors, chroma_width) in
+        [("yuvj422p", [0x22, 0x12, 0x12], 81), ("yuvj444p", [0x12; 3], 161)]
+    {
+        let Some((coded, planes)) = coded_by_ffmpeg(pixels) else {
+            println!(
+                "skipped: the_sampling_factors_of_ffmpeg_are_decoded (ffmpeg is not installed)"
+            );
+            return;
+        };
+        let header = coded.windows(2).position(|mark| mark == [0xff, 0xc0]).unwrap();
+        let found = [11, 14, 17].map(|at| coded[header + at]);
+        assert_eq!(found, factors, "ffmpeg codes {pixels} with other factors");
+        assert_eq!(is_decodable(&coded), Some(true));
+        let mut samples = Vec::new();
+        assert_eq!(decode_samples(&coded, &mut samples), Ok((size(161, 123), Samples::Ycbcr)));
+        let (width, height) = (161, 123);
+        for (number, sample) in samples.chunks(3).enumerate() {
+            let (x, y) = (number % width, number / width);
+            assert!(sample[0].abs_diff(planes[number]) <= 1, "{pixels} luma at {x},{y}");
+            // The decoder interpolates between samples of chroma.
+            let row = |plane: usize| {
+                let at = width * height + (plane * height + y) * chroma_width;
+                &planes[at..at + chroma_width]
+            };
+            let at = if chroma_width == width { x } else { x / 2 };
+            for (plane, sample) in sample[1..].iter().enumerate() {
+                let near = &row(plane)[at.saturating_sub(1)..(at + 2).min(chroma_width)];
+                let (low, high) = (near.iter().min().unwrap(), near.iter().max().unwrap());
+                let kept = (low.saturating_sub(4)..=high.saturating_add(4)).contains(sample);
+                assert!(kept, "{pixels} chroma at {x},{y}: {sample} of {near:?}");
             }
         }
     }

@@ -8,15 +8,12 @@ use ::png::{
 };
 
 use super::header::{Header, corrupt};
-use super::{Colour, Samples};
+use super::{BYTES_MAX, Colour, Samples};
 use crate::error::MediaError;
 use crate::jpeg::{self, to_i420};
 use crate::picture::PictureBuf;
 use crate::pixel::PixelFormat;
-use crate::size::{PIXELS_MAX, Size};
-
-/// The largest size of decoded samples in bytes: the largest picture in RGBA of 8 bits.
-const BYTES_MAX: u64 = 4 * PIXELS_MAX;
+use crate::size::Size;
 
 /// The largest memory of the decoder in bytes for chunks other than pixels, and for one row.
 const CHUNKS_MAX: usize = 4 * 1024 * 1024;

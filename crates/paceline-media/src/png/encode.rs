@@ -1,9 +1,12 @@
 //! Encoding of samples as PNG.
 
+use ::png::chunk::ChunkType;
 use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError};
 
+use super::header::EXIF;
 use super::{Colour, Samples};
 use crate::error::MediaError;
+use crate::exif::Orientation;
 use crate::picture::Picture;
 use crate::size::Size;
 
@@ -16,7 +19,7 @@ use crate::size::Size;
 /// [`MediaError::PngEncode`] if the encoder rejects the picture, which no picture is known to cause.
 pub fn encode(picture: &Picture<'_>) -> Result<Vec<u8>, MediaError> {
     let rgb = picture.to_rgb8();
-    encode_samples(picture.size(), Samples { colour: Colour::Rgb, wide: false }, rgb.bytes())
+    encode_samples(picture.size(), Samples { colour: Colour::Rgb, wide: false }, rgb.bytes(), None)
 }
 
 /// Encodes interleaved samples.
@@ -24,6 +27,7 @@ pub(crate) fn encode_samples(
     size: Size,
     kind: Samples,
     samples: &[u8],
+    orientation: Option<Orientation>,
 ) -> Result<Vec<u8>, MediaError> {
     let refused = |error: EncodingError| MediaError::PngEncode { size, reason: error.to_string() };
     // About half of the samples; this estimate avoids most reallocations.
@@ -38,6 +42,9 @@ pub(crate) fn encode_samples(
     encoder.set_depth(if kind.wide { BitDepth::Sixteen } else { BitDepth::Eight });
     encoder.set_compression(Compression::Fast);
     let mut writer = encoder.write_header().map_err(refused)?;
+    if let Some(orientation) = orientation {
+        writer.write_chunk(ChunkType(EXIF), &orientation.tiff()).map_err(refused)?;
+    }
     writer.write_image_data(samples).map_err(refused)?;
     writer.finish().map_err(refused)?;
     Ok(out)

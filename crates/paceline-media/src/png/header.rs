@@ -4,7 +4,10 @@ use crate::error::MediaError;
 use crate::size::Size;
 
 /// The first bytes of every PNG picture.
-pub(super) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+pub(crate) const SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+
+/// The name of the chunk with Exif metadata.
+pub(super) const EXIF: [u8; 4] = *b"eXIf";
 
 /// The length of the signature, and of the header chunk's length, type and content, without its
 /// checksum.
@@ -20,6 +23,31 @@ pub(super) struct Header {
     pub(super) size: Size,
     /// The smallest size of the decompressed rows in bytes.
     row_bytes: u64,
+    /// The largest number of bytes of a decoded pixel: a palette may have alpha, and so may a colour without.
+    pixel_bytes_max: u64,
+}
+
+/// Returns the Exif metadata of a picture: a TIFF file.
+pub(crate) fn exif(payload: &[u8]) -> Option<&[u8]> {
+    let mut rest = payload.get(SIGNATURE.len()..)?;
+    loop {
+        let (len, chunk) = rest.split_first_chunk::<4>()?;
+        let (name, chunk) = chunk.split_first_chunk::<4>()?;
+        let len = usize::try_from(u32::from_be_bytes(*len)).ok()?;
+        if *name == EXIF {
+            return chunk.get(..len);
+        }
+        // The content and its checksum.
+        rest = chunk.get(len.checked_add(4)?..)?;
+    }
+}
+
+/// Returns false if a picture is valid and yet not decoded and so not scaled here, because its samples take more than
+/// 256 MiB; `None` if its header cannot be read.
+#[must_use]
+pub fn is_decodable(payload: &[u8]) -> Option<bool> {
+    let header = Header::read(payload).ok()?;
+    Some(header.size.pixels() * header.pixel_bytes_max <= super::BYTES_MAX)
 }
 
 impl Header {
@@ -54,7 +82,12 @@ impl Header {
             }
         };
         let row_bytes = (size.pixels() * channels * u64::from(bits)).div_ceil(8);
-        Ok(Self { size, row_bytes })
+        let with_alpha = match colour {
+            0 | 4 => 2,
+            _ => 4,
+        };
+        let pixel_bytes_max = with_alpha * if bits == 16 { 2 } else { 1 };
+        Ok(Self { size, row_bytes, pixel_bytes_max })
     }
 
     /// Rejects a picture whose rows cannot fit into a payload of `len` bytes.

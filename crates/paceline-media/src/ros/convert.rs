@@ -6,7 +6,7 @@ use crate::png::Colour;
 use crate::size::Size;
 
 /// Returns packed pixels as RGB of 8 bits. Samples of 16 bits are big-endian.
-pub(super) fn to_rgb(pixels: Pixels, packed: &[u8], size: Size) -> Vec<u8> {
+pub(crate) fn to_rgb(pixels: Pixels, packed: &[u8], size: Size) -> Vec<u8> {
     let mut rgb = Vec::with_capacity(area(size) * 3);
     match pixels {
         Pixels::Interleaved { samples, bgr } => {

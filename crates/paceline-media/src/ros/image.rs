@@ -4,12 +4,14 @@ use super::RosMessage;
 use super::cdr::{Order, Reader, Writer};
 use super::pixels::Pixels;
 use crate::error::{MediaError, excerpt};
+use crate::png::{Colour, Samples};
 use crate::size::Size;
 
 /// The largest length of a message without its pixels and texts, with alignment.
 const FIELDS: usize = 32;
 
 /// A message whose lengths agree with each other.
+#[derive(Clone, Copy)]
 pub(crate) struct Image<'a> {
     /// The bytes before the height: encapsulation, stamp and frame.
     head: &'a [u8],
@@ -63,7 +65,7 @@ impl<'a> Image<'a> {
                     "have the publisher set step to the bytes of a row",
                 ));
             }
-            self.check_width(self.size, pixels)?;
+            self.check_width(pixels)?;
         }
         let rows = self.step.checked_mul(height);
         if rows != Some(self.data.len()) {
@@ -79,18 +81,25 @@ impl<'a> Image<'a> {
         Ok(())
     }
 
-    /// Checks that a picture of this encoding may be as wide as `size`.
-    pub(crate) fn check_width(&self, size: Size, pixels: Pixels) -> Result<(), MediaError> {
-        if !pixels.is_paired() || size.width.is_multiple_of(2) {
+    /// Checks that a picture of this encoding may be as wide as this one.
+    fn check_width(&self, pixels: Pixels) -> Result<(), MediaError> {
+        if !pixels.is_paired() || self.size.width.is_multiple_of(2) {
             return Ok(());
         }
-        let encoding = self.encoding;
+        let (size, encoding) = (self.size, self.encoding);
         Err(MediaError::Ros {
             message: RosMessage::Image.name(),
             at: self.head.len(),
             reason: format!("a picture of {size} cannot be {encoding}, which has pairs of pixels"),
             fix: "choose an even width",
         })
+    }
+
+    /// Returns the message for pixels of the encoding `rgb8`.
+    pub(crate) fn as_rgb(self) -> (Self, Pixels) {
+        let samples = Samples { colour: Colour::Rgb, wide: false };
+        let pixels = Pixels::Interleaved { samples, bgr: false };
+        (Self { encoding: "rgb8", pixels: Some(pixels), ..self }, pixels)
     }
 
     /// Returns the layout of the pixels.

@@ -223,10 +223,6 @@ fn invalid_messages_name_the_field_and_a_remedy() {
             "a picture of 3x2 cannot be yuyv",
         ),
         (
-            image(&Fields { encoding: "yuyv", ..fields.clone() }, 24),
-            "a picture of 1x1 cannot be yuyv, which has pairs of pixels; choose an even width",
-        ),
-        (
             scale(RosMessage::Image, &[0, 3, 0, 0, 1], 1, 1).unwrap_err(),
             "its encapsulation is 0x0003, not plain CDR",
         ),

@@ -6,8 +6,9 @@ use fast_image_resize::pixels::{InnerPixel, U8, U8x3, U16, U16x2, U16x3, U16x4};
 
 use super::Scaler;
 use crate::error::MediaError;
+use crate::exif::Orientation;
 use crate::picture::area;
-use crate::png::{Colour, Samples, decode_samples, encode_samples};
+use crate::png::{Colour, Samples, decode_samples, encode_samples, exif};
 use crate::size::Size;
 
 impl Scaler {
@@ -17,7 +18,8 @@ impl Scaler {
         let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
             resized.resize(area(to) * kind.per_pixel(), 0);
             self.resize_samples(kind, (&mut decoded, from), (&mut resized, to))?;
-            encode_samples(to, kind, &resized)
+            let orientation = exif(payload).and_then(Orientation::read);
+            encode_samples(to, kind, &resized, orientation)
         });
         (self.decoded, self.resized) = (decoded, resized);
         result

@@ -4,7 +4,7 @@ use super::Scaler;
 use crate::error::MediaError;
 use crate::format::Format;
 use crate::picture::area;
-use crate::ros::{Compressed, FileFormat, Image, Pixels, RosMessage, join_422, split_422};
+use crate::ros::{Compressed, FileFormat, Image, Pixels, RosMessage, join_422, split_422, to_rgb};
 use crate::size::Size;
 
 impl Scaler {
@@ -32,10 +32,15 @@ impl Scaler {
     }
 
     fn scale_image(&mut self, image: &Image<'_>, to: Size) -> Result<Vec<u8>, MediaError> {
-        let (pixels, from) = (image.known_pixels()?, image.size);
-        image.check_width(to, pixels)?;
+        let (mut pixels, from) = (image.known_pixels()?, image.size);
+        let mut image = *image;
         let mut packed = std::mem::take(&mut self.decoded);
         image.pack(pixels, &mut packed);
+        if pixels.is_paired() && !to.width.is_multiple_of(2) {
+            // Pairs of pixels cannot have this width.
+            packed = to_rgb(pixels, &packed, from);
+            (image, pixels) = image.as_rgb();
+        }
         let scaled = image.with_pixels(to, pixels, |target| match pixels {
             Pixels::Interleaved { samples, .. } => {
                 self.resize_samples(samples, (&mut packed, from), (target, to))

@@ -35,7 +35,7 @@ fn raw_pictures_keep_their_format_and_content() {
     let (from, mut scaler) = (size(64, 32), Scaler::new());
     for to in [size(16, 8), size(15, 7), size(64, 3), size(1, 1), size(5, 32)] {
         for (format, pixels) in
-            [(Format::I420(from), PixelFormat::I420), (Format::Rgb8(from), PixelFormat::Rgb8)]
+            [(Format::I420(from, None), PixelFormat::I420), (Format::Rgb8(from), PixelFormat::Rgb8)]
         {
             let source = halves(pixels, from);
             let bytes = scaler.scale(&format, source.bytes(), to).unwrap();
@@ -85,7 +85,7 @@ fn the_same_size_is_a_copy() {
 
 #[test]
 fn larger_sizes_are_refused_with_both_sizes() {
-    let format = Format::I420(size(4, 4));
+    let format = Format::I420(size(4, 4), None);
     for asked in [size(5, 4), size(4, 5), size(2, 6)] {
         let error = Scaler::new().scale(&format, &[0; 24], asked).unwrap_err();
         assert_eq!(error, MediaError::SizeAboveSource { asked, source_size: size(4, 4) });
@@ -116,7 +116,7 @@ proptest! {
         (width, height) in (0_u32..40, 0_u32..40),
     ) {
         let (mut scaler, to) = (Scaler::new(), Size { width, height });
-        for format in [Format::Jpeg, Format::I420(size(9, 9)), Format::Rgb8(size(3, 3))] {
+        for format in [Format::Jpeg, Format::I420(size(9, 9), None), Format::Rgb8(size(3, 3))] {
             let _ = scaler.scale(&format, &bytes, to);
         }
     }
@@ -126,9 +126,9 @@ proptest! {
         let (from, to) = (size(w, h), size((w * pw).div_ceil(100), (h * ph).div_ceil(100)));
         let grey = PictureBuf::grey(PixelFormat::I420, from).unwrap();
         let mut scaler = Scaler::new();
-        let raw = scaler.scale(&Format::I420(from), grey.bytes(), to).unwrap();
+        let raw = scaler.scale(&Format::I420(from, None), grey.bytes(), to).unwrap();
         prop_assert!(raw.iter().all(|&sample| sample == 128));
-        prop_assert_eq!(Format::I420(to).picture_size(&raw), Ok(to));
+        prop_assert_eq!(Format::I420(to, None).picture_size(&raw), Ok(to));
         let coded = jpeg::encode(&grey.as_picture(), 80).unwrap();
         let coded = scaler.scale(&Format::Jpeg, &coded, to).unwrap();
         prop_assert_eq!(jpeg::dimensions(&coded), Ok(to));

@@ -2,15 +2,20 @@
 
 use std::fmt;
 
-use crate::check::parse_side;
+use crate::check::{checked_len, parse_side};
 use crate::error::{MediaError, excerpt};
+use crate::pixel::{ColourRange, PixelFormat};
 use crate::size::Size;
 
 /// The first word of a Y4M file.
 pub(super) const MAGIC: &str = "YUV4MPEG2";
 
+/// The comments of a header that state the range of the samples, as ffmpeg writes them.
+pub(super) const FULL: &str = "COLORRANGE=FULL";
+pub(super) const LIMITED: &str = "COLORRANGE=LIMITED";
+
 /// A header or frame line must end within this many bytes.
-pub(super) const LINE_MAX: usize = 1024;
+pub(crate) const LINE_MAX: usize = 1024;
 
 /// The pictures per second as a ratio, for example 30000:1001.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +39,12 @@ impl FrameRate {
         Ok(Self { num, den })
     }
 
+    /// Returns the pictures per second.
+    #[must_use]
+    pub fn hertz(self) -> f64 {
+        f64::from(self.num) / f64::from(self.den.max(1))
+    }
+
     /// Returns the microseconds from picture 0 to picture `frame`, rounded down; saturates.
     #[must_use]
     pub fn micros_at(self, frame: u64) -> u64 {
@@ -53,9 +64,46 @@ pub(super) fn header_error(reason: String, fix: &'static str) -> MediaError {
     MediaError::Y4mHeader { reason, fix }
 }
 
+/// The content of the first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    /// The size of every picture.
+    pub(crate) size: Size,
+    pub(crate) rate: FrameRate,
+    /// The range of the samples, if the file states it.
+    pub(crate) range: Option<ColourRange>,
+}
+
+impl Header {
+    /// Reads the first line of a file; returns it with its length, including its end.
+    pub(crate) fn read(bytes: &[u8]) -> Result<(Self, usize), MediaError> {
+        let line = first_line(bytes).and_then(|line| line.strip_prefix(MAGIC.as_bytes()));
+        let Some(line) = line.filter(|line| matches!(line.first(), None | Some(b' '))) else {
+            let reason = format!("no line of at most {LINE_MAX} bytes that begins with {MAGIC}");
+            return Err(header_error(reason, "pass the bytes of a .y4m file from its start"));
+        };
+        let Ok(text) = std::str::from_utf8(line) else {
+            let reason = "not text".to_owned();
+            return Err(header_error(reason, "pass the bytes of a .y4m file from its start"));
+        };
+        Ok((parse(text)?, MAGIC.len() + line.len() + 1))
+    }
+
+    /// Returns the length of a picture in bytes.
+    pub(crate) fn picture_bytes(&self) -> Result<usize, MediaError> {
+        checked_len(PixelFormat::I420, self.size)
+    }
+}
+
+/// Returns the first line, without its end; `None` if it has no end within [`LINE_MAX`] bytes.
+pub(crate) fn first_line(bytes: &[u8]) -> Option<&[u8]> {
+    let head = bytes.get(..LINE_MAX).unwrap_or(bytes);
+    head.iter().position(|&byte| byte == b'\n').and_then(|end| head.get(..end))
+}
+
 /// Parses the words behind [`MAGIC`].
-pub(super) fn parse(line: &str) -> Result<(Size, FrameRate), MediaError> {
-    let (mut width, mut height, mut rate) = (None, None, None);
+fn parse(line: &str) -> Result<Header, MediaError> {
+    let (mut width, mut height, mut rate, mut range) = (None, None, None, None);
     for word in line.split(' ').filter(|word| !word.is_empty()) {
         let mut letters = word.chars();
         let tag = letters.next();
@@ -66,6 +114,8 @@ pub(super) fn parse(line: &str) -> Result<(Size, FrameRate), MediaError> {
             Some('F') => rate = Some(parse_rate(value)?),
             Some('C') => check_chroma(value)?,
             Some('I') => check_interlace(value)?,
+            Some('X') if value == FULL => range = Some(ColourRange::Full),
+            Some('X') if value == LIMITED => range = Some(ColourRange::Limited),
             // Pixel aspect ratio and comments are ignored.
             Some('A' | 'X') => {}
             _ => {
@@ -78,7 +128,7 @@ pub(super) fn parse(line: &str) -> Result<(Size, FrameRate), MediaError> {
         let reason = "width (W), height (H) or frame rate (F) is missing".to_owned();
         return Err(header_error(reason, "begin with YUV4MPEG2 W640 H480 F25:1"));
     };
-    Ok((Size::new(width, height)?, rate))
+    Ok(Header { size: Size::new(width, height)?, rate, range })
 }
 
 fn parse_rate(text: &str) -> Result<FrameRate, MediaError> {

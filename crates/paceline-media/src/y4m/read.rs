@@ -2,10 +2,10 @@
 
 use std::iter::FusedIterator;
 
-use super::header::{FrameRate, LINE_MAX, MAGIC, header_error, parse};
+use super::header::{FrameRate, Header, first_line};
 use crate::error::MediaError;
 use crate::picture::Picture;
-use crate::pixel::PixelFormat;
+use crate::pixel::{ColourRange, PixelFormat};
 use crate::size::Size;
 
 /// The pictures of a Y4M file in memory, borrowed from it.
@@ -27,8 +27,7 @@ pub struct Y4mReader<'a> {
     bytes: &'a [u8],
     at: usize,
     frame: u64,
-    size: Size,
-    rate: FrameRate,
+    header: Header,
 }
 
 impl<'a> Y4mReader<'a> {
@@ -40,29 +39,26 @@ impl<'a> Y4mReader<'a> {
     /// # Errors
     /// [`MediaError::Y4mHeader`], or the errors of [`Size::new`].
     pub fn new(bytes: &'a [u8]) -> Result<Self, MediaError> {
-        let line = line(bytes).and_then(|line| line.strip_prefix(MAGIC.as_bytes()));
-        let Some(line) = line.filter(|line| matches!(line.first(), None | Some(b' '))) else {
-            let reason = format!("no line of at most {LINE_MAX} bytes that begins with {MAGIC}");
-            return Err(header_error(reason, "pass the bytes of a .y4m file from its start"));
-        };
-        let Ok(text) = std::str::from_utf8(line) else {
-            let reason = "not text".to_owned();
-            return Err(header_error(reason, "pass the bytes of a .y4m file from its start"));
-        };
-        let (size, rate) = parse(text)?;
-        Ok(Self { bytes, at: MAGIC.len() + line.len() + 1, frame: 0, size, rate })
+        let (header, at) = Header::read(bytes)?;
+        Ok(Self { bytes, at, frame: 0, header })
     }
 
     /// Returns the size of every picture.
     #[must_use]
     pub fn size(&self) -> Size {
-        self.size
+        self.header.size
     }
 
     /// Returns the pictures per second.
     #[must_use]
     pub fn rate(&self) -> FrameRate {
-        self.rate
+        self.header.rate
+    }
+
+    /// Returns the range of the samples, if the file states it.
+    #[must_use]
+    pub fn range(&self) -> Option<ColourRange> {
+        self.header.range
     }
 
     /// Returns the offset of the next frame line from `from` on, or the end of the file.
@@ -78,7 +74,7 @@ impl<'a> Y4mReader<'a> {
             Err(MediaError::Y4mFrame { frame: self.frame, at: self.at, reason, fix })
         };
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let Some(line) = line(rest) else {
+        let Some(line) = first_line(rest) else {
             return refuse(
                 "frame line has no end".to_owned(),
                 "pass the file up to and including its last frame",
@@ -87,16 +83,16 @@ impl<'a> Y4mReader<'a> {
         let word = line.split(|&byte| byte == b' ').next();
         if word != Some(b"FRAME") {
             return refuse(
-                format!("does not begin with FRAME for pictures of {}", self.size),
+                format!("does not begin with FRAME for pictures of {}", self.size()),
                 "check the width and height in the header",
             );
         }
         let begin = self.at + line.len() + 1;
-        let len = PixelFormat::I420.payload_len(self.size);
+        let len = PixelFormat::I420.payload_len(self.size());
         let end = usize::try_from(len).ok().and_then(|len| begin.checked_add(len));
         match end.and_then(|end| Some((end, self.bytes.get(begin..end)?))) {
             Some((end, bytes)) => {
-                Picture::new(PixelFormat::I420, self.size, bytes).map(|picture| (picture, end))
+                Picture::new(PixelFormat::I420, self.size(), bytes).map(|picture| (picture, end))
             }
             None => refuse(
                 format!("holds {} of {len} bytes", self.bytes.len().saturating_sub(begin)),
@@ -104,12 +100,6 @@ impl<'a> Y4mReader<'a> {
             ),
         }
     }
-}
-
-/// Returns the first line, without its end.
-fn line(bytes: &[u8]) -> Option<&[u8]> {
-    let head = bytes.get(..LINE_MAX).unwrap_or(bytes);
-    head.iter().position(|&byte| byte == b'\n').and_then(|end| head.get(..end))
 }
 
 impl<'a> Iterator for Y4mReader<'a> {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{PictureBuf, PixelFormat, Size};
+use crate::{ColourRange, PictureBuf, PixelFormat, Size};
 
 fn file(size: Size, frames: u8) -> Vec<u8> {
     let writer = Y4mWriter::new(size, FrameRate::new(30_000, 1001).unwrap()).unwrap();
@@ -27,6 +27,22 @@ fn files_round_trip_also_at_odd_sizes() {
         assert_eq!((reader.size(), reader.rate().to_string()), (size, "30000:1001".to_owned()));
         let samples: Vec<_> = reader.map(|item| item.unwrap().bytes()[0]).collect();
         assert_eq!(samples, [0, 1, 2]);
+    }
+}
+
+#[test]
+fn the_range_of_the_samples_is_read_and_written_as_ffmpeg_does() {
+    let size = Size { width: 4, height: 2 };
+    let writer = Y4mWriter::new(size, FrameRate::new(25, 1).unwrap()).unwrap();
+    for (range, text) in [
+        (None, "C420jpeg\n"),
+        (Some(ColourRange::Full), "C420jpeg XCOLORRANGE=FULL\n"),
+        (Some(ColourRange::Limited), "C420jpeg XCOLORRANGE=LIMITED\n"),
+    ] {
+        let mut out = Vec::new();
+        writer.with_range(range).append_header(&mut out);
+        assert!(out.ends_with(text.as_bytes()), "{}", out.escape_ascii());
+        assert_eq!(Y4mReader::new(&out).unwrap().range(), range);
     }
 }
 

@@ -1,9 +1,9 @@
 //! Writing of Y4M files.
 
-use super::header::{FrameRate, MAGIC};
+use super::header::{FULL, FrameRate, LIMITED, MAGIC};
 use crate::error::MediaError;
 use crate::picture::Picture;
-use crate::pixel::PixelFormat;
+use crate::pixel::{ColourRange, PixelFormat};
 use crate::size::Size;
 
 /// Writes Y4M files incrementally: call [`Y4mWriter::append_header`] once, then
@@ -24,6 +24,7 @@ use crate::size::Size;
 pub struct Y4mWriter {
     size: Size,
     rate: FrameRate,
+    range: Option<ColourRange>,
 }
 
 impl Y4mWriter {
@@ -33,13 +34,25 @@ impl Y4mWriter {
     /// The errors of [`Size::check`] and [`FrameRate::new`].
     pub fn new(size: Size, rate: FrameRate) -> Result<Self, MediaError> {
         size.check()?;
-        Ok(Self { size, rate: FrameRate::new(rate.num, rate.den)? })
+        Ok(Self { size, rate: FrameRate::new(rate.num, rate.den)?, range: None })
+    }
+
+    /// States the range of the samples in the header, `None` not to state it. Default: `None`.
+    #[must_use]
+    pub fn with_range(self, range: Option<ColourRange>) -> Self {
+        Self { range, ..self }
     }
 
     /// Appends the header: the first bytes of the file.
     pub fn append_header(&self, out: &mut Vec<u8>) {
-        let Self { size, rate } = self;
-        let line = format!("{MAGIC} W{} H{} F{rate} Ip A1:1 C420jpeg\n", size.width, size.height);
+        let Self { size, rate, range } = self;
+        let range = match range {
+            Some(ColourRange::Full) => format!(" X{FULL}"),
+            Some(ColourRange::Limited) => format!(" X{LIMITED}"),
+            None => String::new(),
+        };
+        let line =
+            format!("{MAGIC} W{} H{} F{rate} Ip A1:1 C420jpeg{range}\n", size.width, size.height);
         out.extend_from_slice(line.as_bytes());
     }
 

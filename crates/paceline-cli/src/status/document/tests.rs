@@ -315,6 +315,7 @@ fn expected_robot() -> serde_json::Value {
             "period_us": 33_333,
             "published": 300,
             "rate_hz": 30.0,
+            "off_rate": false,
             "matching": true,
         }],
         "subscriptions": [],

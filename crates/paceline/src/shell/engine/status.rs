@@ -6,7 +6,7 @@ use super::super::report;
 use super::super::sink::AgeWindow;
 use super::Engine;
 use crate::status::{
-    HostBuffer, LinkReserved, LinkStatus, NodeStatus, PublisherStatus, StreamContract,
+    HostBuffer, LinkReserved, LinkStatus, NodeStatus, PublisherStatus, RateCheck, StreamContract,
     StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
@@ -36,6 +36,8 @@ pub(crate) struct PendingStatus {
 pub(crate) struct Rates {
     since: Instant,
     published: BTreeMap<PublisherId, (u64, u64)>,
+    /// The comparison of declared rates with published ones.
+    checks: BTreeMap<PublisherId, (Duration, RateCheck)>,
     delivered: BTreeMap<SubscriptionId, Delivered>,
 }
 
@@ -75,6 +77,7 @@ impl Engine {
             let rate = millihertz(samples.saturating_sub(before), over);
             self.rates.published.insert(*id, (samples, rate));
         }
+        self.check_rates(now);
         let old = std::mem::take(&mut self.rates.delivered);
         for (id, sink) in &self.sinks {
             let samples = sink.counts.delivered.load(Ordering::Relaxed);
@@ -82,6 +85,23 @@ impl Engine {
             let millihertz = millihertz(samples.saturating_sub(before), over);
             let ages = sink.counts.take_ages();
             self.rates.delivered.insert(*id, Delivered { samples, millihertz, ages });
+        }
+    }
+
+    /// Logs publishers that do not keep their declared rate, and those that keep it again.
+    fn check_rates(&mut self, now: Instant) {
+        let me = self.control.me();
+        let own = self.control.nodes().find(|node| node.id == me);
+        let mut old = std::mem::take(&mut self.rates.checks);
+        for (id, spec) in own.iter().flat_map(|view| view.publishers) {
+            let Some(period) = spec.period.filter(|_| !spec.tag.is_private()) else { continue };
+            let Some((published, _)) = self.rates.published.get(id) else { continue };
+            let known = old.remove(id).filter(|(declared, _)| *declared == period);
+            let (_, mut check) = known.unwrap_or_else(|| (period, RateCheck::new(period.into())));
+            if let Some(news) = check.note(*published, now.as_nanos()) {
+                tracing::warn!(tag = %spec.tag, "{news}");
+            }
+            self.rates.checks.insert(*id, (period, check));
         }
     }
 

@@ -1,0 +1,335 @@
+//! Pictures, video and sound from files, pipes and sockets. A separate thread reads them: a silent input must not
+//! prevent the command from ending.
+
+mod choice;
+mod flow;
+mod survey;
+
+use super::args::PubArgs;
+use super::input::Place;
+use super::news::News;
+use super::pieces::{self, Cut};
+use super::source::{Next, Opened, Origin, Piece, Source};
+use crate::stop::{STOP_SLICE, Stop};
+use crate::{exit, show};
+use anyhow::bail;
+use bytes::Bytes;
+pub(super) use choice::is_media;
+use choice::{Choice, Hints};
+use flow::Flow;
+use paceline::{Encoding, Size};
+use paceline_media::stream::Properties;
+use std::io::{self, BufReader, Read as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use survey::Survey;
+
+/// Number of samples read ahead.
+const AHEAD: usize = 16;
+/// Default rate of files that do not state one, in pictures per second.
+const HZ: f64 = 30.0;
+/// Time after which a silent input is reported.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the reading thread sends.
+enum Message {
+    /// The properties of the stream; `None` for lines of text.
+    Head(Option<Properties>),
+    Sample(Piece),
+    Failed(anyhow::Error),
+}
+
+/// The samples of a reading thread.
+struct Streamed {
+    messages: Receiver<Message>,
+    has_end: bool,
+    keeps_time: bool,
+}
+
+impl Source for Streamed {
+    /// Returns the next sample, or [`Next::Wait`] after 50 ms.
+    fn next(&mut self, _number: u64) -> anyhow::Result<Next> {
+        match self.messages.recv_timeout(Duration::from_millis(50)) {
+            Ok(Message::Sample(piece)) => Ok(Next::Sample(piece)),
+            Ok(Message::Failed(error)) => Err(error),
+            Ok(Message::Head(_)) | Err(RecvTimeoutError::Timeout) => Ok(Next::Wait),
+            Err(RecvTimeoutError::Disconnected) => Ok(Next::End),
+        }
+    }
+
+    fn has_end(&self) -> bool {
+        self.has_end
+    }
+
+    fn keeps_time(&self) -> bool {
+        self.keeps_time
+    }
+}
+
+/// Opens a file or a live input whose type is found by its content, its name or `--encoding`. Returns `None` if the user
+/// interrupts the wait for its first bytes.
+pub(super) fn open(
+    args: &PubArgs,
+    file: Option<&Path>,
+    stop: &Stop,
+) -> anyhow::Result<Option<Opened>> {
+    let place = Place::of(file);
+    let hints = Hints::new(args.encoding.as_deref(), file);
+    if place.is_file() {
+        return open_file(args, &place, hints).map(Some);
+    }
+    if args.repeat {
+        return Err(exit::usage(format!(
+            "--loop: {} cannot be read again; write it to a file, and give --file FILE",
+            place.name()
+        )));
+    }
+    open_live(args, &place, hints, stop)
+}
+
+/// Opens a file or a live input that is cut into lines or pieces.
+pub(super) fn open_pieces(args: &PubArgs, file: Option<&Path>, cut: Cut) -> anyhow::Result<Opened> {
+    let place = Place::of(file);
+    if args.repeat && (!place.is_file() || args.hertz().is_none()) {
+        let why = if place.is_file() {
+            "has no rate; give --hz or --period"
+        } else {
+            "cannot be read again; give --file FILE"
+        };
+        return Err(exit::usage(format!("--loop: {} {why}", place.name())));
+    }
+    let (to, messages) = sync_channel(AHEAD);
+    let (from, repeat) = (place.clone(), args.repeat);
+    spawn(to, move |to| {
+        let mut input = BufReader::new(from.open()?);
+        let failed = |error: io::Error| from.cannot(&error);
+        loop {
+            let sent = pieces::feed(&mut input, cut, |sample| give(to, sample)).map_err(failed)?;
+            let again = sent > 0 && repeat;
+            if !again || !input.get_mut().rewind().map_err(failed)? {
+                return Ok(());
+            }
+        }
+    });
+    let origin = pieces::origin(args, &place.name(), cut);
+    let streamed = Streamed { messages, has_end: !args.repeat, keeps_time: false };
+    Ok(Opened { origin, feed: Box::new(streamed) })
+}
+
+fn open_file(args: &PubArgs, place: &Place, hints: Hints) -> anyhow::Result<Opened> {
+    let mut input = place.open()?;
+    let failed = |error: io::Error| place.cannot(&error);
+    let Choice::Media(kind) = hints.choose_from(&mut input).map_err(failed)? else {
+        super::files::check_lines(place)?;
+        let file = if let Place::Path(path) = place { Some(path.as_path()) } else { None };
+        return open_pieces(args, file, Cut::Text);
+    };
+    let survey = Survey::take(place, &mut input, hints.reader(kind))?;
+    let properties = &survey.properties;
+    check_encoding(args, place, properties)?;
+    let hz = rate(args, place, properties)?.or_else(|| default_rate(place, &survey));
+    if args.repeat && hz.is_none() {
+        return Err(exit::usage(format!(
+            "--loop: {} is one picture without a rate; give --hz or --period",
+            place.name()
+        )));
+    }
+    let count = show::count(survey.lengths.len(), noun(properties));
+    let news = Arc::new(News::new(place.name()));
+    let origin = Origin {
+        news: Some(news.clone()),
+        bytes_max: survey.lengths.iter().max().map(|bytes| u64::from(*bytes)),
+        traffic: hz.and_then(|hz| survey.traffic(hz)),
+        ..origin(args, place, &count, (properties, hz))
+    };
+    let (to, messages) = sync_channel(AHEAD);
+    let keeps_time = !is_sound(properties);
+    let (repeat, from) = (args.repeat, place.clone());
+    spawn(to, move |to| {
+        let failed = |error: io::Error| from.cannot(&error);
+        while input.rewind().map_err(failed)? {
+            let mut flow = Flow::new(hints.reader(kind), news.clone());
+            let more = flow.run(&mut input, &from, |sample, _| give(to, sample.into()))?;
+            if !more || !repeat {
+                break;
+            }
+        }
+        Ok(())
+    });
+    let streamed = Streamed { messages, has_end: !args.repeat, keeps_time };
+    Ok(Opened { origin, feed: Box::new(streamed) })
+}
+
+fn open_live(
+    args: &PubArgs,
+    place: &Place,
+    hints: Hints,
+    stop: &Stop,
+) -> anyhow::Result<Option<Opened>> {
+    let (to, messages) = sync_channel(AHEAD);
+    let news = Arc::new(News::new(place.name()));
+    let (from, told, hz) = (place.clone(), news.clone(), args.hertz());
+    spawn(to, move |to| live(&from, &hints, (told, hz), to));
+    let Some(head) = head(place, &messages, stop)? else { return Ok(None) };
+    let origin = match &head {
+        None => pieces::origin(args, &place.name(), Cut::Text),
+        Some(properties) => {
+            check_encoding(args, place, properties)?;
+            let hz = rate(args, place, properties)?;
+            let origin = origin(args, place, &format!("{}s", noun(properties)), (properties, hz));
+            Origin { live: true, news: Some(news), ..origin }
+        }
+    };
+    let streamed = Streamed { messages, has_end: true, keeps_time: false };
+    Ok(Some(Opened { origin, feed: Box::new(streamed) }))
+}
+
+/// Reads a live input to its end.
+fn live(
+    place: &Place,
+    hints: &Hints,
+    (news, hz): (Arc<News>, Option<f64>),
+    to: &SyncSender<Message>,
+) -> anyhow::Result<()> {
+    let mut input = place.open()?;
+    let failed = |error: io::Error| place.cannot(&error);
+    let mut start = Vec::new();
+    let choice = hints.gather(&mut input, &mut start).map_err(failed)?;
+    let Choice::Media(kind) = choice else {
+        let _ = to.send(Message::Head(None));
+        let mut input = BufReader::new(io::Cursor::new(start).chain(input));
+        return pieces::feed(&mut input, Cut::Text, |sample| give(to, sample))
+            .map(drop)
+            .map_err(failed);
+    };
+    let mut flow = Flow::new(hints.reader(kind), news).live(&start, hz);
+    let mut begun = false;
+    flow.run(&mut input, place, |sample, properties| {
+        let first = !std::mem::replace(&mut begun, true);
+        if let Some(properties) = properties.filter(|_| first)
+            && to.send(Message::Head(Some(properties))).is_err()
+        {
+            return false;
+        }
+        give(to, sample.into())
+    })?;
+    if begun { Ok(()) } else { Err(flow.nothing(place)) }
+}
+
+/// Runs a reading thread, which ends with its error.
+fn spawn(
+    to: SyncSender<Message>,
+    read: impl FnOnce(&SyncSender<Message>) -> anyhow::Result<()> + Send + 'static,
+) {
+    std::thread::spawn(move || {
+        if let Err(error) = read(&to) {
+            // Sending fails only after the receiver was dropped.
+            let _ = to.send(Message::Failed(error));
+        }
+    });
+}
+
+/// Sends a sample; returns false once the receiver was dropped.
+fn give(to: &SyncSender<Message>, payload: Bytes) -> bool {
+    to.send(Message::Sample(Piece { payload, arrived: Some(Instant::now()) })).is_ok()
+}
+
+/// Waits for the properties of a live input; `None` if the user interrupts it.
+fn head(
+    place: &Place,
+    messages: &Receiver<Message>,
+    stop: &Stop,
+) -> anyhow::Result<Option<Option<Properties>>> {
+    let until = Instant::now() + PATIENCE;
+    let mut waits = true;
+    loop {
+        match messages.recv_timeout(STOP_SLICE) {
+            Ok(Message::Head(head)) => return Ok(Some(head)),
+            Ok(Message::Failed(error)) => return Err(error),
+            Ok(Message::Sample(_)) | Err(RecvTimeoutError::Disconnected) => {
+                bail!("cannot read {}: its reader ended early", place.name())
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if stop.requested() {
+            return Ok(None);
+        }
+        if waits && Instant::now() > until {
+            waits = false;
+            show::note(&format!("waiting for the first sample of {}", place.name()));
+        }
+    }
+}
+
+/// Rejects `--encoding` if the content is of another type.
+fn check_encoding(args: &PubArgs, place: &Place, found: &Properties) -> anyhow::Result<()> {
+    match &args.encoding {
+        Some(given) if *given != found.encoding => Err(exit::usage(format!(
+            "--encoding: {} contains {}s of the type {}; leave --encoding out",
+            place.name(),
+            noun(found),
+            found.encoding
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Returns the rate that the user or the stream states.
+fn rate(args: &PubArgs, place: &Place, found: &Properties) -> anyhow::Result<Option<f64>> {
+    if is_sound(found) && args.hertz().is_some() {
+        return Err(exit::usage(format!(
+            "--hz, --period: {} has a fixed pace, that of its sound; leave them out",
+            place.name()
+        )));
+    }
+    Ok(args.hertz().or(found.hz))
+}
+
+/// Returns the rate of a file that states none; `None` for one picture.
+fn default_rate(place: &Place, survey: &Survey) -> Option<f64> {
+    let coded = survey.properties.encoding.starts_with("video/");
+    if coded {
+        show::note(&format!(
+            "{} contains no rate; publishing {HZ} pictures per second; --hz sets another rate",
+            place.name()
+        ));
+    }
+    (coded || survey.lengths.len() > 1).then_some(HZ)
+}
+
+fn is_sound(found: &Properties) -> bool {
+    found.encoding.starts_with("audio/")
+}
+
+/// Returns the name of a sample for messages.
+fn noun(found: &Properties) -> &'static str {
+    match found.encoding.as_str() {
+        encoding if encoding.starts_with("audio/opus") => "packet",
+        _ if is_sound(found) => "block",
+        _ => "picture",
+    }
+}
+
+fn origin(
+    args: &PubArgs,
+    place: &Place,
+    samples: &str,
+    (found, hz): (&Properties, Option<f64>),
+) -> Origin {
+    let size = found.size.map(|size| Size { width: size.width, height: size.height });
+    let at = found.size.map(|size| format!(" of {size}")).unwrap_or_default();
+    let rate = hz.map_or_else(String::new, |hz| format!(" at {hz} Hz"));
+    Origin {
+        encoding: Encoding::new(&found.encoding),
+        hz,
+        size,
+        bytes_max: None,
+        traffic: None,
+        live: false,
+        wait: Duration::from_secs(u64::from(!args.repeat)),
+        news: None,
+        what: format!("{}, {samples}{at}{rate}, {}", place.name(), found.encoding),
+    }
+}

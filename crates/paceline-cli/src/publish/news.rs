@@ -1,0 +1,68 @@
+//! The parts of an input that are left out.
+
+use paceline_media::Damage;
+use paceline_media::stream::Skipped;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The parts of an input that are left out, as its reading thread reports them.
+pub(super) struct News {
+    name: String,
+    known: Mutex<Known>,
+}
+
+/// The reports so far.
+#[derive(Default)]
+struct Known {
+    skipped: Skipped,
+    /// The damage between two samples. A stream may begin and end within a sample.
+    between: Damage,
+}
+
+impl News {
+    pub(super) fn new(name: String) -> Self {
+        Self { name, known: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports the parts that are left out so far.
+    pub(super) fn set(&self, skipped: &Skipped) {
+        let mut known = self.lock();
+        if known.skipped != *skipped {
+            known.skipped.clone_from(skipped);
+        }
+    }
+
+    /// Reports the damage between two samples.
+    pub(super) fn damaged(&self, damage: &Damage) {
+        self.lock().between.clone_from(damage);
+    }
+
+    /// Returns the damage between two samples, as an error.
+    pub(super) fn failure(&self) -> Option<anyhow::Error> {
+        let known = self.lock();
+        let damage = Some(&known.between).filter(|damage| !damage.is_empty())?;
+        Some(anyhow::Error::msg(damage.clone()).context(self.name.clone()))
+    }
+
+    /// Returns the number of pictures and damaged places so far.
+    pub(super) fn count(&self) -> u64 {
+        let Skipped { damage, early } = &self.lock().skipped;
+        early + damage.places
+    }
+
+    /// Describes the parts.
+    pub(super) fn describe(&self) -> String {
+        let Skipped { damage, early } = &self.lock().skipped;
+        let early = match early {
+            0 => None,
+            1 => Some("its first picture needs earlier ones and is left out".to_owned()),
+            many => Some(format!("its first {many} pictures need earlier ones and are left out")),
+        };
+        let damage = (!damage.is_empty()).then(|| damage.to_string());
+        let parts: Vec<String> = early.into_iter().chain(damage).collect();
+        format!("{}: {}", self.name, parts.join("; "))
+    }
+}
