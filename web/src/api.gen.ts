@@ -318,7 +318,11 @@ wire_bytes: number,
 /**
  * Rate between the last two readings.
  */
-use_bits_per_s: number | null, };
+use_bits_per_s: number | null, 
+/**
+ * Silence after which it counts as down.
+ */
+down_after_us: number, };
 
 export type Reservation = { publisher: string, 
 /**

@@ -39,6 +39,7 @@ use Need::{Nothing, Recordings, Root};
 const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "main-job", &[], Root),
     (Bench, "hop", &[], Nothing),
+    (Bench, "idle", &[], Root),
     (Bench, "meet", &[], Nothing),
     (Bench, "fanout", &[], Nothing),
     (Bench, "figure7", &[], Nothing),

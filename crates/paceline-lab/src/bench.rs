@@ -5,6 +5,7 @@ mod clock;
 mod fanout;
 mod figure7;
 mod hop;
+mod idle;
 mod interrupt;
 mod machine;
 mod main_job;
@@ -55,6 +56,8 @@ enum Command {
     MainJob(main_job::Args),
     /// Cost of one hop over a unix socket: round trip and throughput
     Hop(hop::Args),
+    /// Bytes and packets of an idle link, per carrier and delay (needs root)
+    Idle(idle::Args),
     /// The error and the bound of a node's clock over a veth pair (needs root)
     Clock(time::Args),
     /// Time until `pub` and `sub` find each other, on one host and over three hops
@@ -110,6 +113,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
     let done = match args.command {
         Command::MainJob(args) => main_job::run(&args),
         Command::Hop(args) => hop::run(&args),
+        Command::Idle(args) => idle::run(&args),
         Command::Clock(args) => time::run(&args),
         Command::Meet(args) => meet::run(&args),
         Command::Fanout(args) => fanout::run(&args),

@@ -355,6 +355,7 @@ impl Link {
         }
         self.hops.lossy().into_iter().for_each(|node| self.mend(node));
         self.hops.forget_silent(now);
+        self.hops.share_probes(now, &self.pacer.wire);
         self.backlog.begin_turn(now);
         self.open_gates(now);
         self.drop_hopeless(now);

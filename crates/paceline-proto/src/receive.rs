@@ -11,6 +11,7 @@ mod transit;
 
 use crate::form::Form;
 use crate::ids::PublisherId;
+use crate::probes::ProbeInterval;
 use crate::reason::DropReason;
 use crate::sample::RawSample;
 use crate::wire::NUMBER_STEP_MAX;
@@ -49,6 +50,8 @@ pub struct Heard {
     pub datagrams: bool,
     /// The sender's stamp, to send back.
     pub stamp: Option<u32>,
+    /// The sender's interval of probes.
+    pub probes: ProbeInterval,
 }
 
 /// Content received in a frame.
@@ -206,6 +209,7 @@ impl Receiver {
             ack_now: header.ack_now,
             datagrams: header.datagrams,
             stamp: header.stamp,
+            probes: header.probes,
         };
         let longest = self.attention.longest_transit(now, header.echo);
         let transit = Transit::of(&header, self.half_round_trip, longest);

@@ -12,13 +12,14 @@ use crate::used::Used;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
+use paceline_proto::ProbeInterval;
 use paceline_proto::control::{
     BestEffort, Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways,
 };
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
-use paceline_proto::link::{LinkEvent, LinkSpec};
+use paceline_proto::link::{Link, LinkEvent, LinkSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::StreamCounters;
 use paceline_proto::receive::{Lost, Received};
@@ -414,8 +415,12 @@ impl Node {
             moved = true;
             match event {
                 LinkEvent::HopUp(node) => {
+                    let probes = self.links.get(link).map(|end| probes_to(&end.link, node));
                     let change = self.ways.up(node, link, capacity);
                     self.change_path(now, node, change);
+                    if self.ways.link(node) == Some(link) {
+                        self.control.set_probe_interval(node, probes.unwrap_or_default());
+                    }
                 }
                 LinkEvent::HopDown(node) => {
                     let change = self.ways.down(node, link);
@@ -537,4 +542,10 @@ impl Node {
         let own = self.control.poll_timeout().min(self.used.report_at);
         self.clock.world(links.chain(scalers).fold(own, Instant::min))
     }
+}
+
+/// Returns the interval of the probes to a neighbour.
+fn probes_to(link: &Link, node: NodeId) -> ProbeInterval {
+    let hop = link.hops().find(|(hop, _)| *hop == node);
+    hop.map(|(_, hop)| hop.probe_interval()).unwrap_or_default()
 }

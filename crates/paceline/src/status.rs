@@ -251,13 +251,16 @@ pub struct LinkReserved {
     pub classes: Vec<ClassUse>,
 }
 
-/// The bytes that a link sent to one neighbour.
+/// The bytes that a link sent to one neighbour, and the silence after which the neighbour is down.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct SentTo {
     /// The neighbour.
     pub node: NodeId,
     /// Bytes sent since the link found the neighbour, counted like [`LinkStatus::wire_bytes`].
     pub wire_bytes: u64,
+    /// The silence after which the neighbour counts as down: 1.8 s, and longer on a link below 200 kbit/s, whose idle
+    /// hops use 2 % of the capacity. The slower end of the link determines it.
+    pub down_after: Duration,
 }
 
 /// A neighbour that was muted because it flooded this node.

@@ -6,6 +6,9 @@ use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+/// The silence after which a neighbour is down, on all links that are not slow.
+const DOWN_AFTER_US: u64 = 1_800_000;
+
 /// Formats all non-empty tables, each under its title.
 pub(crate) fn tables(document: &Document) -> String {
     if document.nodes.is_empty() {
@@ -56,6 +59,10 @@ pub(crate) fn tables(document: &Document) -> String {
         if link.mended.repeated > 0 || link.mended.given_up > 0 {
             let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.mended));
         }
+        for to in link.neighbours.iter().filter(|to| to.down_after_us > DOWN_AFTER_US) {
+            let other = named(&names, &to.id);
+            let _ = write!(out, "\n{}", slow(&node.name, &link.name, other, to.down_after_us));
+        }
         for row in &link.muted {
             let _ =
                 write!(out, "\n{}", muted(&node.name, &link.name, named(&names, &row.peer), row));
@@ -65,6 +72,12 @@ pub(crate) fn tables(document: &Document) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Says that a slow link notices the loss of a neighbour late.
+fn slow(node: &str, link: &str, other: &str, us: u64) -> String {
+    let seconds = show::millis(us / 1_000);
+    format!("{node}.{link}: slow link, {other} counts as down after {seconds} s of silence")
 }
 
 fn repaired(node: &str, link: &str, row: Mended) -> String {
@@ -396,6 +409,7 @@ link        to        tag           form             offered  sent  late     vio
 robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 s ago  3 superseded
 
 robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up
+robot.thin: slow link, operator counts as down after 6.30 s of silence
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
         let text = tables(&Document::new(&status()));
         assert_eq!(text, format!("{expected}\n"));
@@ -407,6 +421,7 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         let mut status = status();
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
         status[0].links[0].muted.clear();
+        status[0].links[0].sent.clear();
         status[0].links[0].mended = paceline::status::MendCounters::default();
         let text = tables(&Document::new(&status));
         assert!(

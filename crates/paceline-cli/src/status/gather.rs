@@ -219,7 +219,11 @@ mod tests {
             let link = &mut status[0].links[0];
             link.at = Duration::from_millis(at);
             link.wire_bytes = bytes;
-            let sent = |node, wire_bytes| SentTo { node: NodeId(node), wire_bytes };
+            let sent = |node, wire_bytes| SentTo {
+                node: NodeId(node),
+                wire_bytes,
+                down_after: Duration::from_millis(1_800),
+            };
             link.sent = vec![sent(1, first), sent(2, bytes - first)];
             let mut document = Document::new(&status);
             reader.add_use(&mut document);

@@ -9,7 +9,9 @@ use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
     ControlHead, DataHead, SampleHead, write_abort, write_close, write_open,
 };
-use paceline_proto::{Encoding, Form, Kind, NodeId, PublisherId, Rate, Size, Timestamp};
+use paceline_proto::{
+    Encoding, Form, Kind, NodeId, ProbeInterval, PublisherId, Rate, Size, Timestamp,
+};
 use paceline_sched::Duration;
 
 fn header(seq: Option<u64>, ack: Option<Ack>) -> Vec<u8> {
@@ -25,6 +27,7 @@ fn header(seq: Option<u64>, ack: Option<Ack>) -> Vec<u8> {
         transit: seq.map(|_| Duration::from_micros(5_000)),
         stamp: None,
         echo: None,
+        probes: ProbeInterval::SHORTEST,
     }
     .write(&mut out);
     out

@@ -13,8 +13,8 @@ use paceline_proto::wire::segment::{
     write_open_mended, write_part,
 };
 use paceline_proto::{
-    Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Retransmit, Size, SubscriptionId,
-    Tag, Timestamp,
+    Encoding, Form, Kind, NodeId, Pattern, ProbeInterval, Proxy, PublisherId, Retransmit, Size,
+    SubscriptionId, Tag, Timestamp,
 };
 use paceline_sched::{Duration, Instant, Late, LossTolerance};
 use std::collections::{BTreeSet, VecDeque};
@@ -251,6 +251,7 @@ impl Attacker {
             transit: None,
             stamp: (self.chance.below(4) == 0).then_some(7),
             echo: None,
+            probes: ProbeInterval::SHORTEST,
         };
         if !self.up {
             header.ack = None;

@@ -8,7 +8,7 @@
 use crate::impair::{End, Link, PathArgs};
 use crate::netns::{self, Namespace};
 use anyhow::{Context as _, Result};
-use paceline_sched::Capacity;
+use paceline_sched::{Capacity, Duration};
 use paceline_sim::impair::Impairment;
 
 /// The capacity of the thin link in each direction.
@@ -72,6 +72,25 @@ impl Rig {
         let rate = Some(Capacity::from_bits_per_s(bits_per_s)?);
         Self::impaired(Impairment { rate, ..path.impairment() }, path.seed)
             .context("cannot build the network for the benchmark")
+    }
+
+    /// Builds the namespaces, and a link without a limit that delays every packet.
+    pub(super) fn delayed(delay: Duration) -> Result<Self> {
+        Self::impaired(Impairment { delay, ..Impairment::NONE }, 1)
+            .context("cannot build the network for the benchmark")
+    }
+
+    /// Changes the delay of packets, on a link that this process carries.
+    pub(super) fn set_delay(&self, delay: Duration) {
+        let impairment = Impairment { delay, ..Impairment::NONE };
+        self.link.iter().for_each(|link| link.set([impairment; 2]));
+    }
+
+    /// Returns the packets that this process has carried to the operator and to the robot, and their bytes with the headers of
+    /// IP.
+    pub(super) fn packets(&self) -> [(u64, u64); 2] {
+        let traffic = self.link.as_ref().map(Link::traffic).unwrap_or_default();
+        traffic.map(|way| (way.counters.packets, way.counters.bytes))
     }
 
     fn impaired(impairment: Impairment, seed: u64) -> Result<Self> {

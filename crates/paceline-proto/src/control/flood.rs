@@ -5,14 +5,19 @@ use super::graph::Tree;
 use super::message::{Message, snapshot};
 use super::registry::{Applied, Change, EntryKey, NEIGHBOURS_MAX, NODES_MAX, Record};
 use crate::ids::NodeId;
+use crate::probes::ProbeInterval;
 use crate::wire::WireError;
 use crate::wire::segment::CONTROL_BYTES_MAX;
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
-/// The interval of unconditional digests to each neighbour. Any inconsistency is repaired after this time.
-const DIGEST_EVERY: Duration = Duration::from_secs(5);
+/// The interval of unconditional digests to each neighbour, in intervals of the hop's probes: 6 s, and longer on a slow
+/// link. Any inconsistency is repaired after this time. A long digest is rarer, one in so many intervals as it has this
+/// number of bytes, up to a limit: 60 s.
+const DIGEST_INTERVALS: u64 = 10;
+const DIGEST_BYTES: u64 = 25;
+const DIGEST_INTERVALS_MAX: u64 = 100;
 /// The shortest time between two digests to one neighbour, and between two requests for one record.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 /// The shortest time between two versions above invented ones. With [`super::registry`]'s steps, nobody
@@ -33,6 +38,8 @@ pub(super) struct State {
     asked: BTreeMap<NodeId, Instant>,
     /// The time of the last version above an invented one.
     outbid: Option<Instant>,
+    /// The intervals of the probes of hops with slow links.
+    probes: BTreeMap<NodeId, ProbeInterval>,
     /// The messages of nodes whose hop is up only at their end, from their first digest on.
     early: BTreeMap<NodeId, Vec<Bytes>>,
     /// The encoded size of this node's record when it was last computed, and of each change since then.
@@ -53,6 +60,7 @@ impl State {
 
     pub(super) fn handle_hop_down(&mut self, hop: NodeId) {
         self.digests.remove(&hop);
+        self.probes.remove(&hop);
         self.early.remove(&hop);
     }
 
@@ -71,8 +79,16 @@ impl State {
         }
     }
 
-    fn sent(&mut self, now: Instant, hop: NodeId) {
-        self.digests.insert(hop, Digests { last: now, next: now + DIGEST_EVERY });
+    /// Records a digest of so many bytes.
+    fn sent(&mut self, now: Instant, hop: NodeId, bytes: usize) {
+        let intervals = bytes as u64 / DIGEST_BYTES;
+        let intervals = intervals.clamp(DIGEST_INTERVALS, DIGEST_INTERVALS_MAX);
+        let next = now + self.probe_interval(hop).time().mul_div(intervals, 1);
+        self.digests.insert(hop, Digests { last: now, next });
+    }
+
+    fn probe_interval(&self, hop: NodeId) -> ProbeInterval {
+        self.probes.get(&hop).copied().unwrap_or_default()
     }
 
     /// Returns true if `node`'s record may be requested now.
@@ -89,6 +105,22 @@ impl State {
 }
 
 impl Control {
+    /// Returns the interval of the probes of the hop to a neighbour.
+    #[must_use]
+    pub fn probe_interval(&self, hop: NodeId) -> ProbeInterval {
+        self.flood.probe_interval(hop)
+    }
+
+    /// Sets the interval of the probes of the hop to a neighbour. Periodic messages follow it, from the next one on.
+    pub fn set_probe_interval(&mut self, hop: NodeId, interval: ProbeInterval) {
+        if self.hops.contains_key(&hop) && self.probe_interval(hop) != interval {
+            self.flood.probes.insert(hop, interval);
+            if let Some(digests) = self.flood.digests.get_mut(&hop) {
+                digests.next = digests.last + interval.time().mul_div(DIGEST_INTERVALS, 1);
+            }
+        }
+    }
+
     /// Applies a change to this node's record and floods it to all neighbours except `except`.
     pub(super) fn announce(&mut self, change: Change, except: Option<NodeId>) {
         let version = self.registry.version(self.me) + 1;
@@ -329,11 +361,12 @@ impl Control {
     pub(super) fn greet(&mut self, hop: NodeId) {
         let versions = self.registry.all().map(|(node, record)| (node, record.version));
         let digest = self.digest(hop, versions);
+        let bytes = digest.len();
         self.send(hop, digest);
         for (node, token) in self.access.tokens(self.me).collect::<Vec<_>>() {
             self.send(hop, Message::Token { node, token }.encode());
         }
-        self.flood.sent(self.now, hop);
+        self.flood.sent(self.now, hop, bytes);
         for early in self.flood.early.remove(&hop).unwrap_or_default() {
             self.rejected += u64::from(self.receive(hop, early).is_err());
         }
@@ -356,8 +389,8 @@ impl Control {
         for hop in due {
             let records = tree.records(&self.registry);
             let message = self.digest(hop, records.map(|(node, record)| (node, record.version)));
+            self.flood.sent(self.now, hop, message.len());
             self.send(hop, message);
-            self.flood.sent(self.now, hop);
         }
     }
 }

@@ -16,6 +16,7 @@ impl Link {
         let before = self.contracted();
         self.pacer.set_capacity(now, capacity);
         self.hops.set_answers_within(self.pacer.wire.answers_within());
+        self.hops.share_probes(now, &self.pacer.wire);
         // The service time of each head changes.
         for index in self.streams.indexes() {
             let Some(stream) = self.streams.get(index).filter(|stream| stream.head().is_some())

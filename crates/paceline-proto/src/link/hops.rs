@@ -1,19 +1,21 @@
 //! The hops of a link: handshake, acknowledgement, and the frames and bytes in flight.
 
 mod answer;
+mod attendance;
 mod closes;
 mod hop;
 mod ledger;
 mod losses;
 mod neighbour;
 mod rtt;
+mod smoothed;
 mod stamp;
 mod transit;
 mod window;
 
-pub use hop::{Hop, HopChange};
 #[cfg(test)]
-pub(super) use hop::{PROBE_EVERY, WINDOW_FRAMES};
+pub(super) use hop::WINDOW_FRAMES;
+pub use hop::{Hop, HopChange};
 pub use ledger::Fates;
 pub(super) use neighbour::Neighbour;
 pub(super) use window::window_bytes;
@@ -22,6 +24,7 @@ use super::contents::Notice;
 use super::pacing::{Pacer, Wire};
 use crate::carrier::Carrier;
 use crate::ids::NodeId;
+use crate::probes::ProbeInterval;
 use closes::Parted;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -32,14 +35,17 @@ pub(super) struct Hops {
     neighbours: BTreeMap<NodeId, Neighbour>,
     /// Closes for removed neighbours, in case they return.
     parted: Parted,
+    /// The interval of probes to each of them.
+    probes: ProbeInterval,
 }
 
 impl Hops {
     /// Adds a discovered hop, unless it is known.
     pub(super) fn add(&mut self, now: Instant, node: NodeId, epoch: u32, wire: &Wire) {
-        let parted = &mut self.parted;
+        let (parted, probes) = (&mut self.parted, self.probes);
         self.neighbours.entry(node).or_insert_with(|| {
             let mut hop = Hop::new(now, epoch, wire.is_paced());
+            hop.set_probe_interval(now, probes);
             hop.set_frame_bytes_max(wire.carrier.frame_bytes_max());
             hop.set_answers_within(wire.answers_within());
             if wire.carrier == Carrier::Datagrams {
@@ -47,6 +53,16 @@ impl Hops {
             }
             Neighbour::new(hop, parted.take(node))
         });
+        self.share_probes(now, wire);
+    }
+
+    /// Gives all neighbours the interval of probes that they can share on this wire.
+    pub(super) fn share_probes(&mut self, now: Instant, wire: &Wire) {
+        let probes = ProbeInterval::of(wire.capacity, self.neighbours.len());
+        if probes != self.probes {
+            self.probes = probes;
+            self.neighbours.values_mut().for_each(|it| it.hop.set_probe_interval(now, probes));
+        }
     }
 
     /// Removes a neighbour, except for the closes that it may not have received.

@@ -2,6 +2,7 @@ use super::*;
 use crate::carrier::on_wire;
 use crate::form::Form;
 use crate::ids::PublisherId;
+use crate::probes::ProbeInterval;
 use crate::receive::{Received, Receiver};
 use crate::sample::{Encoding, Kind, Timestamp};
 use crate::tag::{Pattern, Tag};
@@ -229,7 +230,7 @@ fn frames_queued_during_a_stall_do_not_prove_liveness() {
     let mut now = at(10_000);
     talk(&mut now, &mut a, &mut b, 4);
     events(&mut a.link);
-    b.poll(now + hops::PROBE_EVERY);
+    b.poll(now + ProbeInterval::SHORTEST.time().mul_div(2, 1));
     let waited = b.sent.pop_front().expect("a probe");
     now += Duration::from_secs(10);
     a.hear(now, waited);

@@ -47,19 +47,20 @@ impl Transit {
 #[derive(Debug, Default)]
 pub(super) struct Attention {
     since: Instant,
-    last: Instant,
+    last: Option<Instant>,
 }
 
 impl Attention {
-    /// A longer time without a frame is a pause; other nodes send one at least every 500 ms.
-    const PAUSE_MIN: Duration = Duration::from_secs(10);
+    /// A longer time without a frame is a pause. Idle hops send frames more often than that, also on slow links
+    /// ([`crate::ProbeInterval::LONGEST`]).
+    const PAUSE_MIN: Duration = Duration::from_secs(30 * 60);
 
     /// Records a frame that arrives `now`. Returns its longest possible transit time, if its echo proves one.
     pub(super) fn longest_transit(&mut self, now: Instant, echo: Option<Echo>) -> Option<Duration> {
-        if now.since(self.last) > Self::PAUSE_MIN {
+        if self.last.is_none_or(|last| now.since(last) > Self::PAUSE_MIN) {
             self.since = now;
         }
-        self.last = now;
+        self.last = Some(now);
         let echo = echo?;
         (echo.age(now) <= now.since(self.since)).then(|| echo.longest_transit(now))
     }

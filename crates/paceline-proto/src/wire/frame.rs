@@ -5,6 +5,7 @@ use super::codec::{Reader, WireError, Writer};
 use super::{NUMBER_MAX, VERSION};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
+use crate::probes::ProbeInterval;
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 
@@ -20,6 +21,8 @@ const ECHO: u8 = 0x80;
 const TIMES_AT: usize = 10;
 /// The size of each of these two fields, in bytes.
 const TIME_BYTES: usize = 4;
+/// The maximum size of [`FrameHeader::probes`], in bytes.
+const PROBES_BYTES_MAX: usize = 2;
 
 /// The receiver's newest stamp, sent back to it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -89,13 +92,16 @@ pub struct FrameHeader {
     pub stamp: Option<u32>,
     /// The answer to the receiver's stamp.
     pub echo: Option<Echo>,
+    /// The sender's interval of probes, derived from the capacity of its link. Both ends use the longer one.
+    pub probes: ProbeInterval,
 }
 
 impl FrameHeader {
     /// The maximum size of a header, in bytes.
     pub const BYTES_MAX: usize = Self::UNSTAMPED_BYTES_MAX + 3 * TIME_BYTES;
     /// The maximum size of a header without stamp and echo, in bytes.
-    pub const UNSTAMPED_BYTES_MAX: usize = TIMES_AT + 2 * TIME_BYTES + 10 + Ack::BYTES_MAX;
+    pub const UNSTAMPED_BYTES_MAX: usize =
+        TIMES_AT + 2 * TIME_BYTES + PROBES_BYTES_MAX + 10 + Ack::BYTES_MAX;
 
     /// Appends the header to `out`.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -122,6 +128,7 @@ impl FrameHeader {
             out.put_u32(echo.stamp);
             out.put_u32(micros(echo.since));
         }
+        out.put_varint(self.probes.tenths());
         if let Some(seq) = self.seq {
             out.put_varint(seq);
         }
@@ -180,11 +187,13 @@ impl FrameHeader {
         } else {
             None
         };
+        let probes = ProbeInterval::from_tenths(reader.varint("probe interval")?);
+        let probes = probes.ok_or(WireError::Invalid("probe interval"))?;
         let numbered = flags & NUMBERED != 0;
         let seq = if numbered { Some(reader.varint_max(NUMBER_MAX, "frame seq")?) } else { None };
         let ack = if flags & ACK != 0 { Some(Ack::read(reader)?) } else { None };
         let (ack_now, datagrams) = (flags & ACK_NOW != 0, flags & DATAGRAMS != 0);
-        Ok(Self { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo })
+        Ok(Self { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo, probes })
     }
 }
 
@@ -316,15 +325,17 @@ mod tests {
         fn headers_round_trip(epoch in 1u32.., known: u32, seq in prop::option::of(0..u64::MAX / 2),
                              frames in prop::collection::vec(0..9_000u64, 0..20), with_ack: bool, ack_now: bool, datagrams: bool,
                              held in prop::option::of(any::<u32>()), transit in prop::option::of(any::<u32>()),
-                             stamp in prop::option::of(any::<u32>()), echo in prop::option::of(any::<(u32, u32)>())) {
+                             stamp in prop::option::of(any::<u32>()), echo in prop::option::of(any::<(u32, u32)>()),
+                             tenths in 6..=6_000u64) {
             let mut arrivals = Arrivals::default();
             frames.into_iter().for_each(|frame| arrivals.note(frame));
             let ack = with_ack.then(|| arrivals.ack());
             let held = held.filter(|_| with_ack).map(|held| Duration::from_micros(held.into()));
             let transit = transit.map(|transit| Duration::from_micros(transit.into()));
             let echo = echo.map(|(stamp, since)| Echo { stamp, since: Duration::from_micros(since.into()) });
+            let probes = ProbeInterval::from_tenths(tenths).unwrap();
             let mut header =
-                FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo };
+                FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo, probes };
             let mut out = Vec::new();
             header.write(&mut out);
             // The setters overwrite fields that exist, and have no effect otherwise.

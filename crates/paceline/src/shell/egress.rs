@@ -11,7 +11,7 @@ mod traces;
 use super::clock;
 use super::command::{Command, Commands};
 use super::depth::HostDepth;
-use super::handle::{LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
+use super::handle::{HopSnapshot, LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
 use super::realtime::Role;
 use super::rx::{HopShared, LinkRx};
@@ -19,13 +19,12 @@ use super::transport::{Multicast, Sent, Transport};
 use super::vitals::{Pulse, Vitals};
 use super::wake::exact_timers;
 use crate::config::LinkConfig;
-use crate::status::SentTo;
 use broken::Broken;
 use intake::Intake;
 use multicast::Following;
-use paceline_proto::NodeId;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
+use paceline_proto::{NodeId, ProbeInterval};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -51,6 +50,8 @@ struct Egress {
     transport: Transport,
     rx: Arc<LinkRx>,
     hops: BTreeMap<NodeId, Arc<HopShared>>,
+    /// The hops without a connection, and since when.
+    unconnected: BTreeMap<NodeId, Instant>,
     intake: Intake,
     watched: Vec<StreamIndex>,
     /// Streams that were replaced, and the latest time to close them.
@@ -94,6 +95,7 @@ pub(crate) fn start(
         link: Link::new(spec),
         transport,
         hops: BTreeMap::new(),
+        unconnected: BTreeMap::new(),
         intake: Intake::new(handle.announcements.clone()),
         watched: Vec::new(),
         retiring: Vec::new(),
@@ -247,6 +249,21 @@ impl Egress {
         self.hops.remove(&node);
     }
 
+    /// Removes hops that have had no connection for as long as a hop may be silent on a link that is not slow. On a slow link
+    /// their silence would be noticed much later.
+    fn remove_unconnected(&mut self, now: Instant) {
+        let Self { hops, unconnected, transport, .. } = self;
+        let lacks = |node: &NodeId| !transport.is_connected(*node);
+        unconnected.retain(|node, _| hops.contains_key(node) && lacks(node));
+        for node in hops.keys().copied().filter(lacks) {
+            unconnected.entry(node).or_insert(now);
+        }
+        let silence = ProbeInterval::SHORTEST.silence_max();
+        let gone = unconnected.iter().filter(|(_, since)| now.since(**since) >= silence);
+        let gone: Vec<NodeId> = gone.map(|(node, _)| *node).collect();
+        gone.into_iter().for_each(|node| self.remove_hop(node));
+    }
+
     /// Updates the hop state that the receiving side shares.
     fn share_hop(&self, node: NodeId) {
         let Some(shared) = self.hops.get(&node) else { return };
@@ -334,6 +351,9 @@ impl Egress {
             self.next_find = now + FIND_EVERY;
             self.leave_out_losing();
             self.transport.find();
+            self.remove_unconnected(now);
+            let hops = self.link.hops();
+            hops.for_each(|(node, hop)| self.transport.set_interval(node, hop.probe_interval()));
         }
         if now >= self.next_snapshot {
             self.next_snapshot = now + SNAPSHOT_EVERY;
@@ -360,7 +380,7 @@ impl Egress {
         let fates = self.link.hops().map(|(_, hop)| hop.fates());
         let snapshot = LinkSnapshot {
             at: now,
-            hops: up().map(|(node, hop)| SentTo { node, wire_bytes: hop.wire_bytes() }).collect(),
+            hops: up().map(|(node, hop)| HopSnapshot::new(node, hop)).collect(),
             least_round_trip: self.link.hops().filter_map(|(_, h)| h.least_round_trip()).min(),
             present,
             lost: fates.map(|fates| fates.lost.saturating_sub(fates.mistaken)).sum(),

@@ -470,6 +470,7 @@ impl Engine {
         self.report_use(now);
         self.update_rates(now);
         self.follow_able(now);
+        self.follow_probes();
         self.sources.expire(now);
         self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
         self.forget_unreachable();

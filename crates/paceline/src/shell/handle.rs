@@ -4,8 +4,8 @@ use super::port::{Announcements, RingEnd};
 use super::transport::{GroupView, Transport};
 use crate::status::SentTo;
 use bytes::Bytes;
-use paceline_proto::link::{ClassTree, ClassView, MendCounters, Passage, StreamSpec};
-use paceline_proto::{Form, NodeId, PublisherId, StreamAges, StreamCounters};
+use paceline_proto::link::{ClassTree, ClassView, Hop, MendCounters, Passage, StreamSpec};
+use paceline_proto::{Form, NodeId, ProbeInterval, PublisherId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::BTreeSet;
@@ -61,13 +61,33 @@ pub(crate) struct StreamSnapshot {
     pub(crate) broken: Option<Instant>,
 }
 
+/// The state of a hop that is up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HopSnapshot {
+    pub(crate) node: NodeId,
+    pub(crate) probes: ProbeInterval,
+    wire_bytes: u64,
+}
+
+impl HopSnapshot {
+    pub(crate) fn new(node: NodeId, hop: &Hop) -> Self {
+        Self { node, probes: hop.probe_interval(), wire_bytes: hop.wire_bytes() }
+    }
+
+    /// Returns its part of the status.
+    pub(crate) fn status(&self) -> SentTo {
+        let Self { node, probes, wire_bytes } = *self;
+        SentTo { node, wire_bytes, down_after: probes.silence_max().into() }
+    }
+}
+
 /// The counters of a link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkSnapshot {
     /// The time of the snapshot.
     pub(crate) at: Instant,
     /// The hops that are up.
-    pub(crate) hops: Vec<SentTo>,
+    pub(crate) hops: Vec<HopSnapshot>,
     pub(crate) least_round_trip: Option<Duration>,
     /// The largest last round trip of the hops that are up, and the largest jitter.
     pub(crate) present: Option<(Duration, Duration)>,

@@ -15,6 +15,7 @@ mod datagram;
 mod dial;
 mod handshakes;
 mod inbox;
+mod liveness;
 mod meet;
 mod multicast;
 mod outbox;
@@ -33,10 +34,11 @@ use crate::identity::Introduction;
 use bytes::Bytes;
 use multicast::PROBE_EVERY;
 pub(crate) use multicast::{GroupView, Multicast};
-use paceline_proto::NodeId;
 use paceline_proto::address::Address;
 use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::FrameBuf;
+use paceline_proto::{NodeId, ProbeInterval};
+use paceline_sched::Capacity;
 use quic::Quic;
 use quinn::Endpoint;
 use shared::Shared;
@@ -46,13 +48,15 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep, timeout};
 
-/// The timeout of connecting or accepting a connection.
-///
-/// TLS needs three round trips. This is enough for an RTT of 0.8 s: a satellite's 0.6 s and a slow link.
-pub(crate) const OPEN_MAX: Duration = Duration::from_millis(2_500);
-/// The silence after which a connection is closed, and the interval of packets that prevent it.
-const IDLE_MAX: Duration = Duration::from_millis(1_500);
-const KEEP_ALIVE: Duration = Duration::from_millis(400);
+/// The timeout of each step of connecting or accepting a connection, on a link that is not slow: a round trip of 4 s, and
+/// some time.
+const OPEN_MAX: Duration = Duration::from_secs(5);
+/// The interval between attempts that run at the same time. Users notice a delay of 250 ms.
+const KNOCK_EVERY: Duration = Duration::from_millis(200);
+/// The bytes of a handshake with certificates, of the attempts next to it, and of one attempt over QUIC, at most. A slow
+/// link needs seconds for them.
+const OPEN_BYTES: u64 = 12_000;
+const KNOCK_BYTES: u64 = 3_000;
 /// The longest waits for the last frames of the other end, and for the end of this end's own, each.
 const PART_MAX: Duration = Duration::from_millis(200);
 
@@ -63,6 +67,22 @@ pub(crate) enum Sent {
     Taken,
     /// The hop is closed.
     Down,
+}
+
+/// The times of opening a connection.
+#[derive(Clone, Copy, Debug)]
+struct Opening {
+    /// The timeout of each step.
+    max: Duration,
+    /// The interval between attempts that run at the same time.
+    knock_every: Duration,
+}
+
+impl Opening {
+    fn of(capacity: Option<Capacity>) -> Self {
+        let time = |bytes| capacity.map_or(Duration::ZERO, |it| it.time_for(bytes).into());
+        Self { max: OPEN_MAX + time(OPEN_BYTES), knock_every: KNOCK_EVERY + time(KNOCK_BYTES) }
+    }
 }
 
 /// The receiver of frames, called on the transport's threads.
@@ -164,6 +184,16 @@ impl Transport {
     /// Reports all connected peers.
     pub(crate) fn find(&self) {
         self.shared.peers.nodes().into_iter().for_each(|node| self.shared.inbound.found(node));
+    }
+
+    /// Returns true if there is a connection to the node.
+    pub(crate) fn is_connected(&self, node: NodeId) -> bool {
+        self.shared.peers.get(node).is_some()
+    }
+
+    /// Sets the interval of the probes of a hop, at which its connections show that they are alive.
+    pub(crate) fn set_interval(&self, node: NodeId, probes: ProbeInterval) {
+        self.shared.peers.set_interval(node, probes);
     }
 
     /// Sends a frame. Never blocks.

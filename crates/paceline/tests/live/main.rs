@@ -22,6 +22,7 @@ mod flood;
 mod foreign_video;
 mod fresh;
 mod hosts;
+mod idle;
 mod large;
 mod latch;
 mod late_joiner;

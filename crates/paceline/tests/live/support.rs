@@ -63,10 +63,15 @@ pub(crate) fn pair(shape: impl Fn(LinkConfig) -> LinkConfig) -> (Node, Node) {
 }
 
 /// Waits until `done` returns true; returns the time that took.
-pub(crate) fn wait_until(what: &str, mut done: impl FnMut() -> bool) -> Duration {
+pub(crate) fn wait_until(what: &str, done: impl FnMut() -> bool) -> Duration {
+    wait_within(what, SOON, done)
+}
+
+/// Waits until `done` returns true, at most for `time`; returns the time that took.
+pub(crate) fn wait_within(what: &str, time: Duration, mut done: impl FnMut() -> bool) -> Duration {
     let began = Instant::now();
     while !done() {
-        assert!(began.elapsed() < SOON, "{what}: not within {SOON:?}");
+        assert!(began.elapsed() < time, "{what}: not within {time:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
     println!("{what}: {:?}", began.elapsed());

@@ -69,7 +69,11 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         capacity_bits_per_s: Some(2_000_000),
         at: Duration::from_micros(86_399_900_000),
         hops: vec![operator],
-        sent: vec![SentTo { node: operator, wire_bytes: 400_000 }],
+        sent: vec![SentTo {
+            node: operator,
+            wire_bytes: 400_000,
+            down_after: Duration::from_millis(6_300),
+        }],
         wire_bytes: 400_000,
         frames: 1_000,
         frames_lost: 0,
@@ -262,6 +266,7 @@ fn expected_link() -> serde_json::Value {
         "hops": ["000000000000000b"],
         "neighbours": [{
             "id": "000000000000000b", "wire_bytes": 400_000, "use_bits_per_s": null,
+            "down_after_us": 6_300_000,
         }],
         "wire_bytes": 400_000,
         "frames": 1_000,

@@ -1,12 +1,15 @@
 //! A next hop: handshake, liveness and the frames in flight to it.
 
 use super::answer::Answer;
+use super::attendance::Attendance;
 use super::ledger::{Fates, Ledger};
 use super::rtt::RttEstimator;
+use super::smoothed::Smoothed;
 use super::stamp::HeardStamp;
 use super::transit::Transit;
 use crate::carrier::Carrier;
 use crate::link::contents::Item;
+use crate::probes::ProbeInterval;
 use crate::receive::Heard;
 use crate::wire::ack::Ack;
 use crate::wire::frame::{Echo, FrameHeader};
@@ -16,22 +19,14 @@ use std::collections::VecDeque;
 /// The transport's queue has room for this number of the longest frames, and for some more, so it never has to drop
 /// one.
 pub(in crate::link) const WINDOW_FRAMES: usize = 12;
-/// Interval of probes to a hop to which nothing else is sent.
-pub(in crate::link) const PROBE_EVERY: Duration = Duration::from_millis(500);
-/// Interval of greetings until both ends know each other's epoch.
-const GREET_EVERY: Duration = Duration::from_millis(100);
-/// A hop that was silent for this time is down.
-const SILENCE_MAX: Duration = Duration::from_millis(1_800);
-/// A hop that is not up and was silent for this time is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 /// The number of frames after which one requests an acknowledgement, whatever their sizes. The window also
 /// limits the number of frames, and small samples would fill it before enough bytes were sent.
 const ASK_EVERY_FRAMES: usize = WINDOW_FRAMES / 3;
-/// Time after which an acknowledgement is requested again, for paced hops. There every frame requests one,
-/// and the next frame may have to wait for the answer.
-const ASK_AGAIN_SOON: Duration = Duration::from_millis(25);
-/// The same for hops that are not paced, where few frames request an acknowledgement.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// The time after the last request at which an acknowledgement of later frames is requested. Only hops that are not paced
+/// have such frames.
+const ASK_AFTER: Duration = Duration::from_millis(100);
+/// The minimum time after which an unanswered request is repeated.
+const REPEAT_MIN: Duration = Duration::from_millis(25);
 /// The number of frames to multicast groups that are lost in a row until the hop gets unicast frames again.
 const GROUP_LOSSES_MAX: u32 = 8;
 /// A hop whose oldest unacknowledged frame is older than this is stalled. It receives nothing until it
@@ -72,18 +67,17 @@ pub struct Hop {
     frame_bytes_max: u64,
     unasked_bytes: u64,
     unasked_frames: usize,
-    last_ask: Instant,
-    last_heard: Instant,
-    last_sent: Instant,
+    attendance: Attendance,
     answer: Answer,
     rtt: RttEstimator,
+    /// The round trips of requests on carriers that keep order.
+    trips: Smoothed,
     transit: Transit,
     /// The stamp of the other end to answer.
     stamp: HeardStamp,
     /// Bytes sent to the hop since it was found, as counted on the wire.
     wire_bytes: u64,
     paced: bool,
-    ask_again: Duration,
     /// The frames in flight on carriers that may lose frames; replaces [`Self::flight`].
     ledger: Option<Box<Ledger>>,
 }
@@ -104,16 +98,14 @@ impl Hop {
             frame_bytes_max: Carrier::Ordered.frame_bytes_max(),
             unasked_bytes: 0,
             unasked_frames: 0,
-            last_ask: Instant::ZERO,
-            last_heard: now,
-            last_sent: Instant::ZERO,
+            attendance: Attendance::new(now),
             answer: Answer::new(now, Duration::ZERO),
             rtt: RttEstimator::new(),
+            trips: Smoothed::default(),
             transit: Transit::new(),
             stamp: HeardStamp::default(),
             wire_bytes: 0,
             paced,
-            ask_again: if paced { ASK_AGAIN_SOON } else { ASK_AGAIN },
             ledger: None,
         }
     }
@@ -203,6 +195,17 @@ impl Hop {
     /// Sets the maximum frame length, in bytes.
     pub(in crate::link) const fn set_frame_bytes_max(&mut self, bytes: u64) {
         self.frame_bytes_max = bytes;
+    }
+
+    /// Sets the interval of probes that the capacity of the link allows. The other end learns it from the next frame.
+    pub fn set_probe_interval(&mut self, now: Instant, interval: ProbeInterval) {
+        self.attendance.set_own(now, interval);
+    }
+
+    /// Returns the interval of probes on this hop: the longer one of both ends.
+    #[must_use]
+    pub fn probe_interval(&self) -> ProbeInterval {
+        self.attendance.interval()
     }
 
     /// Sets the longest delay of acknowledgements.
@@ -311,7 +314,7 @@ impl Hop {
         if heard.epoch < self.known {
             return (None, 0); // from an earlier incarnation
         }
-        self.last_heard = self.last_heard.max(now);
+        self.attendance.note_heard(now, heard.probes);
         let newer = heard.epoch > self.known;
         if newer {
             self.known = heard.epoch;
@@ -336,6 +339,9 @@ impl Hop {
         }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
+        if heard.ack_now {
+            self.attendance.note_asked(now);
+        }
         if let Some(ack) = heard.owed {
             self.answer.note(now, ack, heard.ack_now, self.is_lossy());
         }
@@ -347,7 +353,7 @@ impl Hop {
     /// Returns the answer to the other end's stamp, if it has sent one lately.
     #[must_use]
     pub fn echo(&self, now: Instant) -> Option<Echo> {
-        self.stamp.echo(now)
+        self.stamp.echo(now, self.probe_interval().silence_max())
     }
 
     /// Returns the number of frames that were lost although the transport keeps order.
@@ -360,6 +366,7 @@ impl Hop {
         if let Some(ledger) = &mut self.ledger {
             if let Some((bytes, left)) = ledger.handle_ack(now, ack) {
                 let trip = now.since(left);
+                self.attendance.note_answered(left);
                 self.rtt.note(now, (trip, held), trip);
                 let took = (now + wire_time(bytes)).since(left);
                 self.transit.note(bytes, (took, held), wire_time(bytes));
@@ -385,7 +392,11 @@ impl Hop {
             let took = now.since(oldest.sent);
             let trip = took.saturating_sub(wire_time(oldest.bytes));
             waited = waited.max(trip);
+            if oldest.asked {
+                self.attendance.note_answered(oldest.sent);
+            }
             if oldest.asked && oldest.seq + 1 == end {
+                self.trips.note(trip);
                 self.rtt.note(now, (trip, held), waited);
                 self.transit.note(oldest.bytes, (took, held), wire_time(oldest.bytes));
             }
@@ -400,8 +411,9 @@ impl Hop {
         let ledger = self.ledger.as_ref().map(|_| Box::default());
         let frame_bytes_max = self.frame_bytes_max;
         let answer = Answer::new(now, self.answer.within());
+        let attendance = self.attendance.restarted(now);
         let new = Self::new(now, self.epoch.saturating_add(1), self.paced);
-        *self = Self { last_heard: now, known, ledger, frame_bytes_max, answer, wire_bytes, ..new };
+        *self = Self { attendance, known, ledger, frame_bytes_max, answer, wire_bytes, ..new };
     }
 
     /// Processes timeouts at `now`: detects lost frames and takes a silent hop down.
@@ -415,19 +427,19 @@ impl Hop {
         change
     }
 
-    /// Takes the hop down if it was silent for [`SILENCE_MAX`].
+    /// Takes the hop down if it was silent for three intervals of probes.
     pub(in crate::link) fn handle_silence(&mut self, now: Instant) -> Option<HopChange> {
-        let silent = self.up && now.since(self.last_heard) >= SILENCE_MAX;
+        let silent = self.up && now >= self.next_timeout();
         silent.then(|| {
             self.restart(now);
             HopChange::Down
         })
     }
 
-    /// Returns `true` if the hop is not up and was silent for 5 s.
+    /// Returns `true` if the hop is not up and was silent for 5 s, or longer on a slow link.
     #[must_use]
     pub fn is_forgotten(&self, now: Instant) -> bool {
-        !self.up && now.since(self.last_heard) >= FORGOTTEN_AFTER
+        !self.up && now >= self.next_timeout()
     }
 
     /// Returns `true` if a frame should be sent although no segment is queued: a greeting, a probe, an
@@ -446,21 +458,37 @@ impl Hop {
     /// Returns the time at which a frame should request an acknowledgement although no segment is queued.
     fn next_request(&self) -> Instant {
         if !self.up {
-            return self.last_sent + GREET_EVERY;
+            return self.attendance.next_greeting();
         }
-        let probe = self.last_ask + PROBE_EVERY;
+        let again = self.asks_again_after().map(|time| self.attendance.last_ask() + time);
+        self.attendance.next_probe(self.rtt.least().is_some()).min(again.unwrap_or(Instant::FAR))
+    }
+
+    /// Returns the time after the last request at which frames in flight request an acknowledgement; `None` if no frame waits
+    /// for one.
+    ///
+    /// A repeated request is a frame in flight itself. So it is not due before the answer to the last one could have arrived:
+    /// otherwise requests would cause further ones for ever, on a path that is longer than the time between them.
+    fn asks_again_after(&self) -> Option<Duration> {
         if let Some(ledger) = &self.ledger {
             // Lost segments are retransmitted before that, and those frames request an acknowledgement.
-            let again = ledger.patience(self.last_ask).max(self.ask_again);
-            return if ledger.is_unanswered() { probe.min(self.last_ask + again) } else { probe };
+            let again = || ledger.patience(self.attendance.last_ask()).max(REPEAT_MIN);
+            return ledger.is_unanswered().then(again);
         }
-        if self.flight.is_empty() { probe } else { probe.min(self.last_ask + self.ask_again) }
+        if self.unasked_frames > 0 {
+            return Some(ASK_AFTER);
+        }
+        let again = || {
+            let patience = self.trips.timeout().saturating_add(self.rtt.longest_held());
+            patience.max(REPEAT_MIN).mul_div(1 << self.attendance.doublings(), 1)
+        };
+        (!self.flight.is_empty()).then(again)
     }
 
     /// Returns the time of the next timeout for [`Self::handle_timeout`].
     #[must_use]
     pub fn next_timeout(&self) -> Instant {
-        self.last_heard + if self.up { SILENCE_MAX } else { FORGOTTEN_AFTER }
+        self.attendance.patience_ends(self.up)
     }
 
     /// Returns the header of a frame without segments that occupies the wire for `wire_time`. It carries the
@@ -470,14 +498,28 @@ impl Hop {
         let seq = asks.then_some(self.next_seq);
         if asks {
             self.note_sent(now, 0, true, wire_time);
+        } else {
+            self.attendance.note_sent(now, now, false);
         }
-        self.last_sent = now;
         let ack = self.answer.take();
         let datagrams = self.ledger.is_some();
         let (epoch, known, ack_now) = (self.epoch, self.known, asks);
         let held = ack.map(|_| self.held_until(now, wire_time));
         let (transit, stamp, echo) = (None, None, None);
-        FrameHeader { epoch, known, seq, ack, ack_now, datagrams, held, transit, stamp, echo }
+        let probes = self.attendance.own();
+        FrameHeader {
+            epoch,
+            known,
+            seq,
+            ack,
+            ack_now,
+            datagrams,
+            held,
+            transit,
+            stamp,
+            echo,
+            probes,
+        }
     }
 
     /// Returns the header of the next frame with segments, in its longest form. The link adds the transit
@@ -496,6 +538,7 @@ impl Hop {
             transit: None,
             stamp: None,
             echo: None,
+            probes: self.attendance.own(),
         }
     }
 
@@ -507,7 +550,7 @@ impl Hop {
     }
 
     /// Records a numbered frame of `bytes` as sent. Returns `true` if it must request an acknowledgement,
-    /// because `ask_every` bytes or 4 frames were sent since the last request.
+    /// because `ask_every` bytes or 4 frames were sent since the last request, or because it was sent 100 ms ago.
     pub fn handle_sent(
         &mut self,
         now: Instant,
@@ -519,7 +562,8 @@ impl Hop {
         self.unasked_frames += 1;
         let many = self.unasked_bytes >= ask_every || self.unasked_frames >= ASK_EVERY_FRAMES;
         // Where frames may be lost, each requests one, so that loss shows at once.
-        let asks = many || now >= self.last_ask + PROBE_EVERY || self.ledger.is_some();
+        let is_late = now >= self.attendance.last_ask() + ASK_AFTER;
+        let asks = many || is_late || self.ledger.is_some();
         self.note_sent(now, bytes, asks, wire_time);
         self.answer.take();
         asks
@@ -577,9 +621,8 @@ impl Hop {
             self.flight_bytes += bytes;
         }
         self.next_seq += 1;
-        self.last_sent = now;
+        self.attendance.note_sent(now, now + wire_time, asked);
         if asked {
-            self.last_ask = now;
             self.unasked_bytes = 0;
             self.unasked_frames = 0;
         }

@@ -9,14 +9,11 @@
 //! path. For some time afterwards only time counts, and the time limit grows by that delay. RACK (RFC 8985)
 //! does the same, but learns the delay from spurious retransmissions.
 
+use super::smoothed::Smoothed;
 use paceline_sched::{Duration, Instant};
 
 /// The packet threshold: a frame is lost when one sent this many frames later was acknowledged.
 const LATER_FRAMES: u64 = 3;
-/// The assumed round trip before the first measurement.
-const TRIP_UNKNOWN: Duration = Duration::from_millis(200);
-/// The minimum allowance for a late acknowledgement.
-const LATE_MIN: Duration = Duration::from_millis(2);
 /// The time for which observed reordering is remembered.
 const REORDERS_FOR: Duration = Duration::from_secs(10);
 /// The maximum number of doublings of the timeout during silence.
@@ -25,8 +22,7 @@ const DOUBLED_MAX: u32 = 3;
 /// The round-trip and reordering estimates of a hop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
-    smoothed: Option<Duration>,
-    varies: Duration,
+    smoothed: Smoothed,
     latest: Duration,
     /// The extra delay of reordered frames.
     reorder: Duration,
@@ -40,8 +36,7 @@ pub(super) struct Losses {
 impl Default for Losses {
     fn default() -> Self {
         Self {
-            smoothed: None,
-            varies: Duration::ZERO,
+            smoothed: Smoothed::default(),
             latest: Duration::ZERO,
             reorder: Duration::ZERO,
             reorders_until: Instant::ZERO,
@@ -55,18 +50,12 @@ impl Losses {
     /// Records a measured round trip.
     pub(super) fn note_trip(&mut self, trip: Duration) {
         self.latest = trip;
-        let Some(smoothed) = self.smoothed else {
-            (self.smoothed, self.varies) = (Some(trip), trip.mul_div(1, 4));
-            return;
-        };
-        let off = smoothed.max(trip).saturating_sub(smoothed.min(trip));
-        self.varies = self.varies.mul_div(3, 4).saturating_add(off.mul_div(1, 4));
-        self.smoothed = Some(smoothed.mul_div(7, 8).saturating_add(trip.mul_div(1, 8)));
+        self.smoothed.note(trip);
     }
 
     /// Records a frame that was acknowledged after later ones, with a round trip of `trip`.
     pub(super) fn note_reordered(&mut self, now: Instant, trip: Duration) {
-        let smoothed = self.smoothed.unwrap_or(trip);
+        let smoothed = self.smoothed.measured().unwrap_or(trip);
         let late = trip.saturating_sub(smoothed).mul_div(9, 8);
         self.reorder = self.reorder.max(late).min(smoothed);
         self.reorders_until = now + REORDERS_FOR;
@@ -79,7 +68,7 @@ impl Losses {
 
     /// Records a frame that was given up without any acknowledgement.
     pub(super) fn note_silence(&mut self, now: Instant) {
-        if self.silences == 0 || now >= self.silent_since + self.trip() {
+        if self.silences == 0 || now >= self.silent_since + self.smoothed.trip() {
             self.silences += 1;
             self.silent_since = now;
         }
@@ -92,21 +81,15 @@ impl Losses {
 
     /// Returns the time after departure at which a frame is lost if a later one was acknowledged.
     pub(super) fn overtaken_for(&self, now: Instant) -> Duration {
-        let trip = self.trip().max(self.latest).mul_div(9, 8);
+        let trip = self.smoothed.trip().max(self.latest).mul_div(9, 8);
         trip.saturating_add(self.reorder(now))
     }
 
     /// Returns the time after departure at which a frame is lost if neither it nor a later one was
     /// acknowledged.
     pub(super) fn silent_for(&self, now: Instant) -> Duration {
-        let least = self.trip().mul_div(1, 8).max(LATE_MIN);
-        let late = self.varies.mul_div(4, 1).max(least).saturating_add(self.reorder(now));
         let doubled = self.silences.saturating_sub(1).min(DOUBLED_MAX);
-        self.trip().saturating_add(late).mul_div(1 << doubled, 1)
-    }
-
-    fn trip(&self) -> Duration {
-        self.smoothed.unwrap_or(TRIP_UNKNOWN)
+        self.smoothed.timeout().saturating_add(self.reorder(now)).mul_div(1 << doubled, 1)
     }
 
     fn reorder(&self, now: Instant) -> Duration {

@@ -5,7 +5,7 @@ use paceline_sched::{Duration, Instant};
 
 /// A slower stamp does not replace one that is younger than this.
 const STAYS: Duration = Duration::from_secs(1);
-/// An older stamp proves nothing, because clocks run at different rates.
+/// An older stamp is not sent back, because clocks run at different rates, unless new ones are rarer on a slow link.
 const LASTS: Duration = Duration::from_secs(2);
 
 /// The stamp that proves the shortest transit from the other end, and its arrival.
@@ -28,10 +28,10 @@ impl HeardStamp {
         }
     }
 
-    /// Returns the answer to the stamp, if it has arrived lately.
-    pub(super) fn echo(&self, now: Instant) -> Option<Echo> {
+    /// Returns the answer to the stamp, if it has arrived lately: within 2 s, or `silence_max` if that is longer.
+    pub(super) fn echo(&self, now: Instant, silence_max: Duration) -> Option<Echo> {
         let (stamp, arrived) = self.0?;
         let since = now.since(arrived);
-        (since < LASTS).then_some(Echo { stamp, since })
+        (since < LASTS.max(silence_max)).then_some(Echo { stamp, since })
     }
 }

@@ -23,7 +23,8 @@ const LINEAGE_MAX: usize = 15;
 /// The node, the two instants, the packet and the lineage.
 const BYTES_MAX: usize = 3 * 8 + PACKET_BYTES + LINEAGE_MAX * 8;
 
-type Known = Arc<Mutex<Vec<(NodeId, String)>>>;
+/// The neighbours, with the ranges of the intervals between requests to them.
+type Known = Arc<Mutex<Vec<(NodeId, String, PollRange)>>>;
 
 /// The engine's end.
 #[derive(Debug)]
@@ -41,7 +42,7 @@ impl NeighbourPort {
     }
 
     /// Replaces the neighbours.
-    pub(crate) fn set(&self, neighbours: Vec<(NodeId, String)>) {
+    pub(crate) fn set(&self, neighbours: Vec<(NodeId, String, PollRange)>) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = neighbours;
     }
 
@@ -60,6 +61,7 @@ impl NeighbourPort {
 struct Followed {
     id: NodeId,
     name: String,
+    range: PollRange,
     /// The nodes from which it has its time.
     lineage: Vec<NodeId>,
 }
@@ -99,19 +101,22 @@ impl Neighbours {
         self.followed.iter().map(|one| one.name.as_str())
     }
 
-    /// Follows neighbours that have come, and no longer those that have left.
+    /// Follows neighbours that have come, and no longer those that have left. One whose link has become slower or faster
+    /// begins anew.
     pub(super) fn update(&mut self, service: &mut ClockService) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let is_known = |one: &Followed| known.iter().any(|(id, _)| *id == one.id);
+        let is_known = |one: &Followed| {
+            known.iter().any(|(id, _, range)| (*id, *range) == (one.id, one.range))
+        };
         while let Some(gone) = self.followed.iter().position(|one| !is_known(one)) {
             self.followed.remove(gone);
             service.remove_server(self.first + gone, clock::raw());
         }
-        for (id, name) in known {
+        for (id, name, range) in known {
             let is_new = self.followed.iter().all(|one| one.id != id);
             if is_new && self.followed.len() < FOLLOWED_MAX {
-                self.followed.push(Followed { id, name, lineage: Vec::new() });
-                service.add_server(PollRange::OWN, clock::raw());
+                self.followed.push(Followed { id, name, range, lineage: Vec::new() });
+                service.add_server(range, clock::raw());
             }
         }
     }

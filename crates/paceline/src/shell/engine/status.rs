@@ -1,7 +1,7 @@
 //! The status of this node, and status requests to others.
 
 use super::super::clock;
-use super::super::handle::StreamSnapshot;
+use super::super::handle::{HopSnapshot, StreamSnapshot};
 use super::super::report;
 use super::super::sink::AgeWindow;
 use super::Engine;
@@ -314,7 +314,7 @@ fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> Lin
         capacity_bits_per_s: link.config.capacity.map(|capacity| capacity.bits_per_s()),
         at: clock_time(snapshot.at),
         hops: snapshot.hops.iter().map(|hop| hop.node).collect(),
-        sent: snapshot.hops.clone(),
+        sent: snapshot.hops.iter().map(HopSnapshot::status).collect(),
         wire_bytes: snapshot.wire_bytes,
         frames: snapshot.frames,
         frames_lost: snapshot.frames_lost,

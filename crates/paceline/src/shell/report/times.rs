@@ -45,6 +45,7 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
     let put_sent = |sent: &SentTo, out: &mut Vec<u8>| {
         out.put_u64(sent.node.0);
         out.put_varint(sent.wire_bytes);
+        put_time(sent.down_after, out);
     };
     put_rows(&row.sent, put_sent, out);
     let put_stream =
@@ -54,7 +55,8 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
 
 fn read_link(r: &mut Reader) -> Result<LinkTimes, WireError> {
     let read_sent = |r: &mut Reader| {
-        Ok(SentTo { node: NodeId(r.u64("hop")?), wire_bytes: r.varint("bytes sent to a hop")? })
+        let (node, wire_bytes) = (NodeId(r.u64("hop")?), r.varint("bytes sent to a hop")?);
+        Ok(SentTo { node, wire_bytes, down_after: read_time(r)? })
     };
     Ok(LinkTimes {
         at: read_time(r)?,
@@ -151,7 +153,7 @@ mod tests {
     }
 
     const fn to((node, wire_bytes): (u64, u64)) -> SentTo {
-        SentTo { node: NodeId(node), wire_bytes }
+        SentTo { node: NodeId(node), wire_bytes, down_after: Duration::from_millis(6_300) }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::outbox::Sink;
 use super::shared::{Opened, Shared};
-use super::{OPEN_MAX, cause};
+use super::{Opening, cause};
 use crate::address::explain;
 use paceline_proto::address::Address;
 use paceline_proto::control::HOST_LINK;
@@ -20,14 +20,11 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_millis(400);
 /// The timeout of a name lookup.
 const LOOK_UP_MAX: Duration = Duration::from_secs(2);
-/// The interval between attempts that run at the same time. Users notice a delay of 250 ms.
-const KNOCK_EVERY: Duration = Duration::from_millis(200);
 
 /// The time without a connection after which a warning reports it.
 ///
-/// Nodes start in any order, so an endpoint may begin to listen a moment later. An attempt to reach an address has
-/// ended by then ([`OPEN_MAX`]), so that the warning has a cause. One that goes on, with a handshake of TLS or a
-/// proxy, may take longer.
+/// Nodes start in any order, so an endpoint may begin to listen a moment later. An attempt that goes on, because nothing
+/// answers or with a handshake of TLS or a proxy, may take longer.
 const REPORT_AFTER: Duration = Duration::from_secs(3);
 /// The intervals of further warnings: the first one, which doubles, and the longest.
 const REPORT_AGAIN: Duration = Duration::from_secs(10);
@@ -209,16 +206,18 @@ impl<T: Send + 'static> Attempts<T> {
     }
 }
 
-/// Starts a round of attempts every 200 ms, and returns the first success. Fails with the last error if all attempts
-/// have failed, or after [`OPEN_MAX`]; then the cause is an attempt without an answer, if there is one.
+/// Starts a round of attempts every 200 ms, more rarely on a slow link, and returns the first success. Fails with the last
+/// error if all attempts have failed, or after [`Opening::max`]; then the cause is an attempt without an answer, if there is
+/// one.
 ///
 /// If the first packet of an attempt is lost, it is sent again only after a second; on a path with a long delay an
 /// attempt needs seconds. So a lost path that returns is found by the next attempt.
 pub(super) async fn first<T: Send + 'static>(
+    opening: Opening,
     mut start: impl FnMut(&mut Attempts<T>),
 ) -> Result<T, String> {
     let mut attempts = Attempts::new();
-    let mut knock = interval(KNOCK_EVERY);
+    let mut knock = interval(opening.knock_every);
     let mut why = cause::NO_ANSWER.to_owned();
     let all = async {
         loop {
@@ -239,7 +238,7 @@ pub(super) async fn first<T: Send + 'static>(
             }
         }
     };
-    match timeout(OPEN_MAX, all).await {
+    match timeout(opening.max, all).await {
         Ok(Some(success)) => Ok(success),
         Err(_) if attempts.unanswered > 0 => Err(cause::NO_ANSWER.to_owned()),
         Ok(None) | Err(_) => Err(why),
@@ -255,6 +254,10 @@ mod tests {
     fn run<T>(work: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(work)
+    }
+
+    const fn brief() -> Opening {
+        Opening { max: Duration::from_millis(2_500), knock_every: Duration::from_millis(200) }
     }
 
     #[test]
@@ -298,7 +301,7 @@ mod tests {
     #[test]
     fn an_attempt_without_an_answer_delays_no_other() {
         let mut started = 0;
-        let got = run(first(|attempts| {
+        let got = run(first(brief(), |attempts| {
             started += 1;
             let number = started;
             attempts.spawn(async move { if number < 3 { pending().await } else { Ok(number) } });
@@ -308,7 +311,7 @@ mod tests {
 
     #[test]
     fn failures_are_reported_at_once() {
-        let failed = run(first::<()>(|attempts| {
+        let failed = run(first::<()>(brief(), |attempts| {
             attempts.spawn(async { Err("refused".to_owned()) });
         }));
         assert_eq!(failed, Err("refused".to_owned()));
@@ -316,7 +319,7 @@ mod tests {
 
     #[test]
     fn an_address_without_an_answer_is_the_cause_after_the_others_have_failed() {
-        let failed = run(first::<()>(|attempts| {
+        let failed = run(first::<()>(brief(), |attempts| {
             attempts.spawn(async { Err("no route".to_owned()) });
             attempts.spawn(pending());
         }));
@@ -325,9 +328,9 @@ mod tests {
 
     #[test]
     fn a_slow_failure_is_the_cause_although_later_attempts_wait() {
-        let failed = run(first::<()>(|attempts| {
+        let failed = run(first::<()>(brief(), |attempts| {
             attempts.spawn(async {
-                sleep(2 * KNOCK_EVERY).await;
+                sleep(2 * brief().knock_every).await;
                 Err("refused".to_owned())
             });
         }));

@@ -80,9 +80,10 @@ fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::super::Sent;
+    use super::super::liveness::Liveness;
     use super::super::outbox::Outbox;
     use super::*;
-    use std::time::Duration;
+    use paceline_proto::ProbeInterval;
 
     fn run<T>(work: impl Future<Output = T>) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -111,7 +112,8 @@ mod tests {
                 assert_eq!(outbox.put_message(b"group"), Sent::Taken);
                 outbox.close("done");
                 assert_eq!(put(&outbox, b"late"), Sent::Down);
-                let write = outbox.write_to(writer, None);
+                let liveness = Liveness::new(ProbeInterval::LONGEST);
+                let write = outbox.write_to(writer, &liveness);
                 let read = async {
                     let (mut inbox, mut got) = (Inbox::new(far), Vec::new());
                     while inbox.fill().await.unwrap() {
@@ -136,7 +138,8 @@ mod tests {
             let (near, far) = tokio::io::duplex(100);
             let (_, writer) = tokio::io::split(near);
             let outbox = Outbox::default();
-            let write = outbox.write_to(writer, Some(Duration::from_millis(5)));
+            let liveness = Liveness::new(ProbeInterval::SHORTEST);
+            let write = outbox.write_to(writer, &liveness);
             let read = async {
                 let mut inbox = Inbox::new(far);
                 assert!(inbox.fill().await.unwrap());

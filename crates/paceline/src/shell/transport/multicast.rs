@@ -20,7 +20,7 @@ use datagram::Key;
 use message::Message;
 use paceline_proto::link::GroupMembers;
 use paceline_proto::wire::frame::{FrameBuf, GroupFrame};
-use paceline_proto::{Form, NodeId, PublisherId};
+use paceline_proto::{Form, NodeId, ProbeInterval, PublisherId};
 use paceline_sched::{Duration, Instant};
 use state::{Member, State};
 use std::collections::BTreeSet;
@@ -57,10 +57,17 @@ pub(crate) struct Multicast {
 }
 
 impl Multicast {
-    pub(super) fn new(range: MulticastRange, link: &str, inbound: Arc<dyn Inbound>) -> Self {
+    /// Returns a link without groups. `probes` is the interval of its idle hops, which the probes of groups follow.
+    pub(super) fn new(
+        range: MulticastRange,
+        link: &str,
+        probes: ProbeInterval,
+        inbound: Arc<dyn Inbound>,
+    ) -> Self {
         let first_place =
             u16::try_from(getrandom::u32().unwrap_or_default() >> 17).unwrap_or_default();
-        let state = Mutex::new(State { first_place, ..State::default() });
+        let stretch = probes.tenths() / ProbeInterval::SHORTEST.tenths();
+        let state = Mutex::new(State { first_place, stretch, ..State::default() });
         Self { range, link: link.to_owned(), inbound, state, version: AtomicU64::new(0) }
     }
 
@@ -182,14 +189,14 @@ impl Multicast {
         let now = clock::now();
         let mut state = lock(&self.state);
         state.ticks += 1;
+        let is_time = state.ticks.is_multiple_of(PROBES_APART * state.stretch.max(1));
         let all = state.members.values().filter(|member| member.takes_part);
         let is_new = |member: &Member| member.heard.is_none() && member.unanswered < PROBES_SOON;
-        let is_due =
-            all.clone().any(is_new) || state.ticks.is_multiple_of(PROBES_APART) && all.count() > 0;
+        let is_due = all.clone().any(is_new) || is_time && all.count() > 0;
         if is_due {
             state.send_probe(self.range);
         }
-        if state.ticks.is_multiple_of(PROBES_APART) {
+        if is_time {
             state.invite_again();
         }
         let ended = state.end_former();

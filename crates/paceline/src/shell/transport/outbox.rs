@@ -5,6 +5,7 @@
 //! behind it are the length and the text of the reason.
 
 use super::Sent;
+use super::liveness::Liveness;
 use quinn::SendStream;
 use std::future::Future;
 use std::io;
@@ -109,12 +110,12 @@ impl Outbox {
         self.ready.notify_one();
     }
 
-    /// Writes records until the stream is closed or broken: all that wait at once, and an empty one after each
-    /// `quiet` time.
+    /// Writes records until the stream is closed or broken: all that wait at once, and an empty one when this end has been
+    /// quiet for too long.
     pub(super) async fn write_to(
         &self,
         mut writer: impl Sink,
-        quiet: Option<Duration>,
+        liveness: &Liveness,
     ) -> io::Result<()> {
         let mut batch = Vec::new();
         loop {
@@ -124,16 +125,15 @@ impl Outbox {
                     writer.end().await;
                     return Ok(());
                 }
-                let ready = self.ready.notified();
-                let Some(quiet) = quiet else {
-                    ready.await;
-                    continue;
-                };
-                if timeout(quiet, ready).await.is_ok() {
+                let quiet = liveness.quiet_left();
+                if !quiet.is_zero() {
+                    // Either records are ready, or datagrams were sent meanwhile, or this end was quiet.
+                    let _ = timeout(quiet, self.ready.notified()).await;
                     continue;
                 }
                 batch.extend_from_slice(&0_u16.to_be_bytes());
             }
+            liveness.note_sent();
             writer.write_all(&batch).await?;
             writer.flush().await?;
             batch.clear();

@@ -2,8 +2,10 @@
 
 use super::Sent;
 use super::datagram::{halves, whole};
+use super::liveness::Liveness;
 use super::outbox::Outbox;
 use super::proof::Proof;
+use paceline_proto::ProbeInterval;
 use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use quinn::Connection;
@@ -16,6 +18,7 @@ pub(super) struct Peer {
     pub(super) from: String,
     pub(super) proof: Proof,
     pub(super) outbox: Outbox,
+    pub(super) liveness: Liveness,
     /// The connection that carries frames in datagrams. Without it they go into the stream.
     datagrams: Option<Connection>,
     /// The number of the next frame that does not fit into one datagram.
@@ -25,9 +28,16 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(from: String, proof: Proof, datagrams: Option<Connection>) -> Self {
+    /// Returns the peer at the other end of a new connection. `probes` is the interval of this end's link.
+    pub(super) fn new(
+        from: String,
+        proof: Proof,
+        datagrams: Option<Connection>,
+        probes: ProbeInterval,
+    ) -> Self {
         let (outbox, next_split, ends) = (Outbox::default(), AtomicU32::new(0), Notify::new());
-        Self { from, proof, outbox, datagrams, next_split, ends }
+        let liveness = Liveness::new(probes);
+        Self { from, proof, outbox, liveness, datagrams, next_split, ends }
     }
 
     /// Returns the name that it has proven.
@@ -51,6 +61,7 @@ impl Peer {
         pieces: impl Iterator<Item = &'p [u8]>,
     ) -> Sent {
         let Some(connection) = &self.datagrams else { return self.outbox.put(bytes, pieces) };
+        self.liveness.note_sent();
         let datagram = whole(bytes, pieces);
         let most = connection.max_datagram_size().unwrap_or_default();
         let datagrams = if datagram.len() <= most {

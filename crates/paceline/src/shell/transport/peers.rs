@@ -2,7 +2,7 @@
 
 use super::lock;
 use super::peer::Peer;
-use paceline_proto::NodeId;
+use paceline_proto::{NodeId, ProbeInterval};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -59,6 +59,13 @@ impl Peers {
         lock(&self.0).connections.get(&node)?.last().cloned()
     }
 
+    /// Sets the interval of the probes of the hop to a peer for all connections to it.
+    pub(super) fn set_interval(&self, node: NodeId, probes: ProbeInterval) {
+        let table = lock(&self.0);
+        let all = table.connections.get(&node).into_iter().flatten();
+        all.for_each(|peer| peer.liveness.set_interval(probes));
+    }
+
     pub(super) fn nodes(&self) -> Vec<NodeId> {
         lock(&self.0).connections.keys().copied().collect()
     }
@@ -85,7 +92,7 @@ mod tests {
     use super::*;
 
     fn peer() -> Arc<Peer> {
-        Arc::new(Peer::new(String::new(), Proof::Nothing, None))
+        Arc::new(Peer::new(String::new(), Proof::Nothing, None, ProbeInterval::SHORTEST))
     }
 
     #[test]

@@ -9,14 +9,14 @@ use super::pacer::NoCongestionControl;
 use super::peers::PEERS_MAX;
 use super::proof::Proof;
 use super::shared::{Opened, Shared};
-use super::{Error, OPEN_MAX};
-use super::{IDLE_MAX, KEEP_ALIVE, address_of, cause, resolve};
+use super::{Error, Opening};
+use super::{address_of, cause, resolve};
 use crate::config::LinkConfig;
 use crate::identity::Identity;
+use paceline_proto::ProbeInterval;
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
-    ClientConfig, Connection, Endpoint, IdleTimeout, RecvStream, SendStream, ServerConfig,
-    TransportConfig,
+    ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig, TransportConfig,
 };
 use rustls::pki_types::CertificateDer;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -45,14 +45,18 @@ impl Quic {
             identity.ok_or("QUIC needs a certificate: set tls_cert, tls_key and tls_ca")?;
         let mut config = TransportConfig::default();
         config
-            .max_idle_timeout(Some(IdleTimeout::try_from(IDLE_MAX)?))
-            .keep_alive_interval(Some(KEEP_ALIVE))
+            // The liveness of the connection is that of the hop, whose interval both ends know.
+            .max_idle_timeout(None)
             .initial_mtu(DATAGRAM_BYTES)
             .datagram_send_buffer_size(SEND_BUFFER)
             .datagram_receive_buffer_size(Some(RECEIVE_BUFFER))
             .stream_receive_window(u32::try_from(RECEIVE_BUFFER)?.into())
             .max_concurrent_bidi_streams(1u8.into())
             .max_concurrent_uni_streams(0u8.into());
+        if ProbeInterval::of(link.capacity, 1) > ProbeInterval::SHORTEST {
+            // Packets that only test what the path carries would take seconds on a slow link.
+            config.mtu_discovery_config(None);
+        }
         if link.capacity.is_some() {
             config.congestion_controller_factory(Arc::new(NoCongestionControl));
         }
@@ -80,7 +84,9 @@ impl Quic {
         let address = address_of(endpoint)?;
         let (name, place) = (address.host().to_owned(), Place::new(address));
         let (to, sends_datagrams) = (endpoint.to_owned(), self.sends_datagrams);
-        let way = QuicClient { endpoint: dialler.clone(), client, place, name, sends_datagrams };
+        let opening = self.shared.opening;
+        let endpoint = dialler.clone();
+        let way = QuicClient { endpoint, client, place, name, sends_datagrams, opening };
         tokio::spawn(dial(self.shared.clone(), to, way));
         Ok(dialler)
     }
@@ -105,7 +111,7 @@ async fn accept(shared: Arc<Shared>, endpoint: Endpoint, sends_datagrams: bool) 
                     let streams = connection.accept_bi().await?;
                     Ok((connection, streams))
                 };
-                match timeout(OPEN_MAX, opening).await {
+                match timeout(shared.opening.max, opening).await {
                     Ok(Ok((connection, streams))) => {
                         let opened = opened(connection, streams, sends_datagrams);
                         shared.serve_incoming(opened, began).await;
@@ -141,6 +147,7 @@ struct QuicClient {
     place: Place,
     name: String,
     sends_datagrams: bool,
+    opening: Opening,
 }
 
 impl Connect for QuicClient {
@@ -149,7 +156,7 @@ impl Connect for QuicClient {
 
     async fn connect(&mut self) -> Result<Opened<RecvStream, SendStream>, String> {
         let addresses = self.place.look_up().await?;
-        let connected = first(|attempts| {
+        let connected = first(self.opening, |attempts| {
             for address in addresses.iter().copied() {
                 let client = self.client.clone();
                 let connecting = self.endpoint.connect_with(client, address, &self.name);

@@ -9,11 +9,11 @@ use super::outbox::Sink;
 use super::peer::Peer;
 use super::peers::Peers;
 use super::proof::Proof;
-use super::{IDLE_MAX, Inbound, KEEP_ALIVE, OPEN_MAX, PART_MAX, cause};
+use super::{Inbound, Opening, PART_MAX, cause};
 use crate::access::{Audit, Entry};
 use crate::identity::{Identity, Introduction};
 use bytes::Bytes;
-use paceline_proto::NodeId;
+use paceline_proto::{NodeId, ProbeInterval};
 use quinn::Connection;
 use std::convert::Infallible;
 use std::future::pending;
@@ -40,6 +40,9 @@ pub(super) struct Shared {
     serves_users: bool,
     /// All peers are processes of this host.
     pub(super) is_local: bool,
+    pub(super) opening: Opening,
+    /// The interval of probes that the capacity of the link allows.
+    probes: ProbeInterval,
     audit: Audit,
 }
 
@@ -61,6 +64,7 @@ impl Shared {
         introduction: Introduction,
         inbound: Arc<dyn Inbound>,
     ) -> Self {
+        let probes = ProbeInterval::of(link.capacity, 1);
         Self {
             link: link.name.clone(),
             introduction,
@@ -68,9 +72,13 @@ impl Shared {
             inbound: inbound.clone(),
             peers: Peers::default(),
             handshakes: Arc::default(),
-            multicast: link.multicast.map(|range| Multicast::new(range, &link.name, inbound)),
+            multicast: link
+                .multicast
+                .map(|range| Multicast::new(range, &link.name, probes, inbound)),
             serves_users: link.serves_users,
             is_local: link.is_local(),
+            opening: Opening::of(link.capacity),
+            probes,
             audit: link.audit.clone(),
         }
     }
@@ -120,7 +128,7 @@ impl Shared {
         let Opened { from, mut reader, mut writer, proof, quic } = opened;
         let leaf = proof.certificates().and_then(<[_]>::first);
         let met = meet(&mut reader, &mut writer, &self.introduction, leaf);
-        let met = timeout(OPEN_MAX, met).await;
+        let met = timeout(self.opening.max, met).await;
         let silent =
             if began.is_some() { "it sent no introduction" } else { cause::NO_INTRODUCTION };
         let node = match met.unwrap_or_else(|_| Err(silent.to_owned())) {
@@ -134,13 +142,11 @@ impl Shared {
             return Err("newer connections ended the handshake".to_owned());
         }
         let datagrams = quic.as_ref().filter(|(_, sends)| *sends).map(|(it, _)| it.clone());
-        let peer = Arc::new(Peer::new(from, proof, datagrams));
+        let peer = Arc::new(Peer::new(from, proof, datagrams, self.probes));
         let quic = quic.map(|(connection, _)| connection);
-        // QUIC keeps its connections alive itself.
-        let quiet = quic.is_none().then_some(KEEP_ALIVE);
         let its = peer.clone();
         let mut writing = tokio::spawn(async move {
-            if its.outbox.write_to(writer, quiet).await.is_err() {
+            if its.outbox.write_to(writer, &its.liveness).await.is_err() {
                 its.ends.notify_one();
             }
         });
@@ -213,8 +219,10 @@ impl Shared {
     ) -> Result<(), String> {
         let mut assembly = Assembly::default();
         let ended = tokio::select! {
-            ended = self.receive_records(node, peer, reader, quic.is_some()) => ended,
-            never = self.receive_datagrams(node, quic, &mut assembly) => match never {},
+            ended = self.receive_records(node, peer, reader) => ended,
+            never = self.receive_datagrams((node, peer), quic, &mut assembly) => match never {},
+            // It is dead.
+            () = peer.liveness.silent() => Ok(()),
         };
         // Those that have arrived before the end.
         while let Some(connection) = quic
@@ -230,19 +238,10 @@ impl Shared {
         node: NodeId,
         peer: &Arc<Peer>,
         reader: impl AsyncRead + Unpin,
-        is_quic: bool,
     ) -> Result<(), String> {
         let mut inbox = Inbox::new(reader);
-        loop {
-            let filled = if is_quic {
-                inbox.fill().await
-            } else {
-                // A connection that is silent for longer is dead.
-                timeout(IDLE_MAX, inbox.fill()).await.unwrap_or(Ok(false))
-            };
-            if !filled.unwrap_or_default() {
-                return Ok(());
-            }
+        while inbox.fill().await.unwrap_or_default() {
+            peer.liveness.note_heard();
             while let Some(record) = inbox.next() {
                 match record {
                     Record::Frame(frame) => self.inbound.frame(node, frame),
@@ -261,17 +260,19 @@ impl Shared {
                 }
             }
         }
+        Ok(())
     }
 
     /// Receives datagrams. The end of the stream is the end of the connection.
     async fn receive_datagrams(
         &self,
-        node: NodeId,
+        (node, peer): (NodeId, &Peer),
         connection: Option<&Connection>,
         assembly: &mut Assembly,
     ) -> Infallible {
         let Some(connection) = connection else { return pending().await };
         while let Ok(datagram) = connection.read_datagram().await {
+            peer.liveness.note_heard();
             self.take(node, assembly, datagram);
             // The other tasks of this thread have their turn, however fast datagrams arrive.
             consume_budget().await;

@@ -6,7 +6,7 @@ use super::dial::{Connect, Place, dial, first};
 use super::handshakes::Handshake;
 use super::proof::Proof;
 use super::shared::{Opened, Shared};
-use super::{Error, OPEN_MAX};
+use super::{Error, Opening};
 use super::{address_of, cause, resolve};
 use crate::proxy::Proxy;
 use rustls::pki_types::ServerName;
@@ -64,7 +64,7 @@ async fn serve_tls(
     (stream, from): (TcpStream, SocketAddr),
     began: Handshake,
 ) {
-    match timeout(OPEN_MAX, acceptor.accept(stream)).await {
+    match timeout(shared.opening.max, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => shared.serve_incoming(over_tls(stream.into(), from), began).await,
         Ok(Err(error)) => shared.turned_away(&format!("tls/{from}"), &cause::of_io(&error)),
         Err(_) => {}
@@ -101,7 +101,7 @@ pub(super) fn connect(
     let name = address.host().to_owned();
     let behind = address.to_string();
     let place = Place::new(proxy.as_ref().map_or(address, |proxy| proxy.address().clone()));
-    let tcp = Tcp { place, behind, proxy };
+    let tcp = Tcp { place, behind, proxy, opening: shared.opening };
     match (is_tls(endpoint), &shared.identity) {
         (false, _) => tokio::spawn(dial(shared.clone(), to, tcp)),
         (true, Some(identity)) => {
@@ -121,12 +121,13 @@ struct Tcp {
     /// Host and port of the endpoint, which a proxy connects to.
     behind: String,
     proxy: Option<Proxy>,
+    opening: Opening,
 }
 
 impl Tcp {
     async fn reach(&mut self) -> Result<(TcpStream, SocketAddr), String> {
         let addresses = self.place.look_up().await?;
-        let connected = first(|attempts| {
+        let connected = first(self.opening, |attempts| {
             for address in addresses.iter().copied() {
                 attempts.spawn(async move {
                     let stream = TcpStream::connect(address).await;
@@ -140,7 +141,7 @@ impl Tcp {
         });
         let (mut stream, address) = connected?;
         if let Some(proxy) = &self.proxy {
-            match timeout(OPEN_MAX, pass(proxy, &mut stream, &self.behind)).await {
+            match timeout(self.opening.max, pass(proxy, &mut stream, &self.behind)).await {
                 Ok(passed) => passed?,
                 Err(_) => return Err(format!("the proxy at {} does not answer", proxy.address())),
             }
@@ -172,7 +173,8 @@ impl Connect for Tls {
 
     async fn connect(&mut self) -> Result<Opened<TlsReader, TlsWriter>, String> {
         let (stream, address) = self.tcp.reach().await?;
-        match timeout(OPEN_MAX, self.connector.connect(self.name.clone(), stream)).await {
+        match timeout(self.tcp.opening.max, self.connector.connect(self.name.clone(), stream)).await
+        {
             Ok(Ok(stream)) => Ok(over_tls(stream.into(), address)),
             Ok(Err(error)) => Err(cause::of_io(&error)),
             Err(_) => Err(cause::NO_ANSWER.to_owned()),

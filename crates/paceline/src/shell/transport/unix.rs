@@ -7,7 +7,7 @@ use super::accept::accept;
 use super::dial::{Connect, dial};
 use super::proof::Proof;
 use super::shared::{Opened, Shared};
-use super::{Error, KEEP_ALIVE, cause};
+use super::{Error, cause};
 use std::fs::{Permissions, remove_file, set_permissions, symlink_metadata};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -22,6 +22,8 @@ use tokio::time::{sleep, timeout};
 
 /// The interval of looking for a process that listens.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// The timeout of connecting to a process that listens.
+const CONNECT_MAX: Duration = Duration::from_millis(400);
 
 /// Returns the path of the socket if this is the endpoint of one.
 pub(super) fn path(endpoint: &str) -> Option<&Path> {
@@ -134,7 +136,7 @@ impl Connect for Unix {
     /// Waits until a process listens at the socket.
     async fn connect(&mut self) -> Result<Opened<OwnedReadHalf, OwnedWriteHalf>, String> {
         loop {
-            let stream = timeout(KEEP_ALIVE, UnixStream::connect(&self.path)).await;
+            let stream = timeout(CONNECT_MAX, UnixStream::connect(&self.path)).await;
             let stream =
                 stream.map_err(|_| "the process there accepts no connection".to_owned())?;
             match stream.and_then(|stream| opened(&self.to, stream)) {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 
-/// A peer that has answered no probe for so long receives no datagrams of groups.
+/// A peer that has answered no probe for so long receives no datagrams of groups, or later on a slow link.
 const HEARD_FOR: Duration = Duration::from_millis(3_500);
 
 /// A peer that uses the same groups.
@@ -59,6 +59,8 @@ pub(super) struct Former {
 
 #[derive(Default)]
 pub(super) struct State {
+    /// How many times rarer probes are than on a fast link.
+    pub(super) stretch: u64,
     /// The socket that sends, on the segment of this address.
     pub(super) socket: Option<(Ipv4Addr, UdpSocket)>,
     pub(super) members: BTreeMap<NodeId, Member>,
@@ -139,10 +141,11 @@ impl State {
 
     /// Notices which peers receive datagrams; returns true if that changed.
     pub(super) fn look(&mut self, now: Instant) -> bool {
+        let heard_for = HEARD_FOR.mul_div(self.stretch.max(1), 1);
         let hears = |member: &Member| {
             member.takes_part
                 && member.left_out_until <= now
-                && member.heard.is_some_and(|at| now.since(at) <= HEARD_FOR)
+                && member.heard.is_some_and(|at| now.since(at) <= heard_for)
         };
         let able = self.members.iter().filter(|(_, member)| hears(member));
         let able: BTreeSet<NodeId> = able.map(|(node, _)| *node).collect();

@@ -1,0 +1,193 @@
+//! When a hop sends although nothing is queued for it, and when its silence means that it is down.
+//!
+//! An end that was asked for an acknowledgement answers, and the answer asks for nothing. So a probe and its answer prove
+//! both ends to each other. The end that was asked waits longer with its own probe, so that one of them probes for both.
+
+use crate::probes::ProbeInterval;
+use paceline_sched::{Duration, Instant};
+
+/// The shortest interval of greetings until both ends know each other's epoch, and the longest as a part of the interval
+/// of probes.
+const GREET_EVERY: Duration = Duration::from_millis(100);
+const GREET_PART: u64 = 32;
+/// A hop that is not up and was silent for this time is forgotten, or later on a slow link.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
+const FORGOTTEN_PART: u64 = 4;
+/// An end that is probed probes by itself after so many intervals, so that it knows the round trip, too.
+const OWN_PROBE: u64 = 10;
+/// The most doublings of the time after which an unanswered request is repeated (RFC 9002, section 6.2).
+const DOUBLED_MAX: u32 = 3;
+
+/// The times of the last frames to and from a hop, and the intervals of both ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attendance {
+    own: ProbeInterval,
+    theirs: ProbeInterval,
+    last_heard: Instant,
+    last_sent: Instant,
+    /// The newest request for an acknowledgement of this end; `None` before the first one, which is due at once.
+    last_ask: Option<Instant>,
+    /// The arrival of the newest request of the other end.
+    asked_at: Option<Instant>,
+    /// The requests since the last answer.
+    unanswered: u32,
+    /// The time of a change of this end's interval that the other end may not know yet.
+    changed_at: Option<Instant>,
+}
+
+impl Attendance {
+    /// Returns the state of a hop that was found at `now`.
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            own: ProbeInterval::SHORTEST,
+            theirs: ProbeInterval::SHORTEST,
+            last_heard: now,
+            last_sent: Instant::ZERO,
+            last_ask: None,
+            asked_at: None,
+            unanswered: 0,
+            changed_at: None,
+        }
+    }
+
+    /// Returns the state after the hop has restarted. The other end may know neither.
+    pub(super) fn restarted(&self, now: Instant) -> Self {
+        Self { own: self.own, theirs: self.theirs, ..Self::new(now) }
+    }
+
+    /// Returns this end's own interval.
+    pub(super) const fn own(&self) -> ProbeInterval {
+        self.own
+    }
+
+    /// Sets this end's own interval. A probe announces it, and is repeated at the shortest interval until it is answered.
+    pub(super) fn set_own(&mut self, now: Instant, interval: ProbeInterval) {
+        if interval != self.own {
+            self.own = interval;
+            self.changed_at = Some(now);
+        }
+    }
+
+    /// Returns the interval on this hop: the longer one of both ends.
+    pub(super) fn interval(&self) -> ProbeInterval {
+        self.own.max(self.theirs)
+    }
+
+    /// Records a frame of the other end, with its interval.
+    pub(super) fn note_heard(&mut self, now: Instant, theirs: ProbeInterval) {
+        self.last_heard = self.last_heard.max(now);
+        self.theirs = theirs;
+    }
+
+    /// Records a request of the other end for an acknowledgement.
+    pub(super) const fn note_asked(&mut self, now: Instant) {
+        self.asked_at = Some(now);
+    }
+
+    /// Records the answer to a request that this end sent at `sent`.
+    pub(super) fn note_answered(&mut self, sent: Instant) {
+        self.unanswered = 0;
+        self.changed_at = self.changed_at.filter(|changed| sent < *changed);
+    }
+
+    /// Records a frame that has left the wire at `left`, with or without a request.
+    pub(super) fn note_sent(&mut self, now: Instant, left: Instant, asks: bool) {
+        self.last_sent = now;
+        if asks {
+            self.last_ask = Some(left);
+            self.unanswered = self.unanswered.saturating_add(1);
+        }
+    }
+
+    /// Returns the time of the newest request, or the begin of all time.
+    pub(super) fn last_ask(&self) -> Instant {
+        self.last_ask.unwrap_or(Instant::ZERO)
+    }
+
+    /// Returns the number of times that the patience with an answer has doubled.
+    pub(super) fn doublings(&self) -> u32 {
+        self.unanswered.saturating_sub(1).min(DOUBLED_MAX)
+    }
+
+    /// Returns the time of the next greeting, while the hop is not up.
+    pub(super) fn next_greeting(&self) -> Instant {
+        self.last_sent + GREET_EVERY.max(self.interval().time().mul_div(1, GREET_PART))
+    }
+
+    /// Returns the time of the next probe, if nothing else is sent before. `is_measured` is true if the round trip is known.
+    pub(super) fn next_probe(&self, is_measured: bool) -> Instant {
+        let Some(last) = self.last_ask else { return Instant::ZERO };
+        if let Some(changed) = self.changed_at {
+            let again = last + ProbeInterval::SHORTEST.time();
+            return if last < changed { changed } else { again };
+        }
+        let every = self.interval().time();
+        let own = last + every;
+        let Some(asked) = self.asked_at.filter(|_| is_measured) else { return own };
+        let theirs = asked + every.mul_div(3, 2);
+        own.max(theirs).min(last + every.mul_div(OWN_PROBE, 1))
+    }
+
+    /// Returns the time at which a silent hop goes down, or is forgotten if it is not up.
+    pub(super) fn patience_ends(&self, up: bool) -> Instant {
+        let silence = self.interval().silence_max();
+        let forgotten = || FORGOTTEN_AFTER.max(silence.mul_div(1, FORGOTTEN_PART));
+        self.last_heard + if up { silence } else { forgotten() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_millis(60_000 + millis)
+    }
+
+    #[test]
+    fn an_end_that_is_probed_probes_rarely_unless_it_knows_no_round_trip() {
+        let mut attendance = Attendance::new(at(0));
+        attendance.note_sent(at(0), at(0), true);
+        attendance.note_asked(at(10));
+        assert_eq!(attendance.next_probe(false), at(600));
+        assert_eq!(attendance.next_probe(true), at(910));
+        for probe in 1..20 {
+            attendance.note_asked(at(probe * 600));
+        }
+        assert_eq!(attendance.next_probe(true), at(6_000));
+    }
+
+    #[test]
+    fn both_ends_use_the_longer_interval_and_announce_a_new_one() {
+        let (slow, slower) = (ProbeInterval::from_tenths(50), ProbeInterval::from_tenths(70));
+        let (slow, slower) = (slow.unwrap(), slower.unwrap());
+        let mut attendance = Attendance::new(at(0));
+        attendance.note_sent(at(0), at(0), true);
+        attendance.set_own(at(10), slow);
+        attendance.note_answered(at(0));
+        assert_eq!(attendance.next_probe(true), at(10), "at once");
+        attendance.note_sent(at(20), at(20), true);
+        assert_eq!(attendance.next_probe(true), at(620), "again");
+        attendance.note_answered(at(20));
+        assert_eq!(attendance.next_probe(true), at(5_020));
+        attendance.note_heard(at(30), slower);
+        assert_eq!((attendance.interval(), attendance.patience_ends(true)), (slower, at(21_030)));
+        attendance.note_heard(at(40), ProbeInterval::SHORTEST);
+        assert_eq!(attendance.patience_ends(true), at(15_040));
+        assert_eq!(attendance.restarted(at(50)).interval(), slow);
+    }
+
+    #[test]
+    fn patience_with_an_answer_doubles_up_to_three_times() {
+        let mut attendance = Attendance::new(at(0));
+        let doublings: Vec<u32> = (0..6)
+            .map(|sent| {
+                attendance.note_sent(at(sent), at(sent), true);
+                attendance.doublings()
+            })
+            .collect();
+        assert_eq!(doublings, [0, 1, 2, 3, 3, 3]);
+        attendance.note_answered(at(5));
+        assert_eq!(attendance.doublings(), 0);
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of what idle hops cost, in virtual time.
+
+// One module, so that lints treat the helpers as test code.
+#[cfg(test)]
+#[path = "idle"]
+mod idle {
+    mod hops;
+}
