@@ -69,11 +69,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         capacity_bits_per_s: Some(2_000_000),
         at: Duration::from_micros(86_399_900_000),
         hops: vec![operator],
-        sent: vec![SentTo {
-            node: operator,
-            wire_bytes: 400_000,
-            down_after: Duration::from_millis(6_300),
-        }],
+        sent: vec![sent_to(operator)],
         wire_bytes: 400_000,
         frames: 1_000,
         frames_lost: 0,
@@ -126,6 +122,10 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         },
         NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
     ]
+}
+
+const fn sent_to(node: NodeId) -> SentTo {
+    SentTo { node, wire_bytes: 400_000, down_after: Duration::from_millis(6_300) }
 }
 
 fn timed() -> TimedStatus {
