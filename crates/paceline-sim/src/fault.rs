@@ -69,7 +69,8 @@ impl World {
             let mut impairment = wire.impairment();
             change(&mut impairment);
             wire.impair(now, impairment);
-            self.faulty |= !wire.spec().keeps_all();
+            // A hop that goes down meanwhile discards the frames that arrive afterwards.
+            self.faulty |= impairment.blackout || !wire.spec().keeps_all();
             self.queue.wake(Event::Wire(place), wire.arrives_at());
         }
     }

@@ -43,10 +43,14 @@ fn numbers(delivered: &[Delivered]) -> Vec<u64> {
     delivered.iter().map(|sample| sample.seq).collect()
 }
 
+/// Returns the times at which the samples are published, the first one at `start`.
+fn published(start: Instant) -> impl Iterator<Item = Instant> {
+    (0..).map(move |number: u64| start + Duration::from_millis(5 * number))
+}
+
 /// Returns the delay of the fastest sample. The first was published at `start`.
 fn path_delay(delivered: &[Delivered], start: Instant) -> Duration {
-    let published = (0..).map(|number: u64| start + Duration::from_millis(5 * number));
-    let delays = delivered.iter().zip(published).map(|(sample, at)| sample.at.since(at));
+    let delays = delivered.iter().zip(published(start)).map(|(sample, at)| sample.at.since(at));
     delays.min().unwrap_or_default()
 }
 
@@ -83,9 +87,11 @@ fn datagrams_are_lost_and_reliable_wires_delay_instead() {
     assert!(numbers(&got).is_sorted_by(|a, b| a < b));
 
     let mut reliable = Pair::new(WireSpec::reliable(lossy));
+    let start = reliable.world.now();
     let got = reliable.run();
     let wire = reliable.world.wire(reliable.here, reliable.there);
-    let worst = got.iter().map(|sample| sample.age).max().unwrap();
+    let delays = got.iter().zip(published(start)).map(|(sample, at)| sample.at.since(at));
+    let worst = delays.max().unwrap();
     println!("{} of {SAMPLES}, the last after {worst}: {wire:?}", got.len());
     assert_eq!(got.len() as u64, SAMPLES);
     assert!(numbers(&got).is_sorted_by(|a, b| a < b));

@@ -6,10 +6,11 @@ use crate::handle::NodeIx;
 use crate::world::World;
 use paceline_sched::Duration;
 
-/// The duration of the measurement at rest.
-const REST: Duration = Duration::from_secs(20);
-/// The interval at which nodes compare versions.
-const COMPARED: Duration = Duration::from_secs(5);
+/// The duration of the measurement at rest, in which nodes compare versions four times.
+const REST: Duration = Duration::from_secs(24);
+/// The time after a change is known until its acknowledgements have been sent. The frames of a change also replace later
+/// probes, which is not counted.
+const ANSWERED: Duration = Duration::from_millis(100);
 /// The interval of checks whether all nodes know a change, and the number of checks after which it gives up.
 const LOOK_EVERY: Duration = Duration::from_micros(100);
 const LOOKS_MAX: u64 = 50_000;
@@ -21,7 +22,7 @@ pub struct RegistryCost {
     pub links: u64,
     /// Bytes per second on each link at rest: probes and digests.
     pub rest: u64,
-    /// Additional bytes on each link when one publisher is added.
+    /// Additional bytes on each link until a publisher that is added is known.
     pub change: u64,
     /// The time until every node knows the added publisher.
     pub known_after: Duration,
@@ -54,9 +55,8 @@ pub fn registry(seed: u64, plan: ScalePlan) -> RegistryCost {
         world.run_for(LOOK_EVERY);
         known_after = world.now().since(began);
     }
-    // Nodes compare versions once in this time. The cost at rest is subtracted.
-    world.run_for(COMPARED.saturating_sub(known_after));
-    let rested = rest * (COMPARED.as_micros() / 1_000_000);
+    world.run_for(ANSWERED);
+    let rested = rest * world.now().since(began).as_micros() / 1_000_000;
     let change = ((world.bytes() - before) / links).saturating_sub(rested);
     RegistryCost { links, rest, change, known_after }
 }
