@@ -1,4 +1,4 @@
-//! Tests of what idle hops cost, in virtual time.
+//! Tests of idle hops in virtual time.
 
 // One module, so that lints treat the helpers as test code.
 #[cfg(test)]

@@ -74,10 +74,10 @@ impl RateCheck {
             return None;
         }
         self.window = Some([now, now]);
-        self.judge(number - first.0, over)
+        self.compare(number - first.0, over)
     }
 
-    fn judge(&mut self, samples: u64, over: u64) -> Option<RateNews> {
+    fn compare(&mut self, samples: u64, over: u64) -> Option<RateNews> {
         let due = u128::from(samples) * u128::from(self.period_nanos);
         let over = u128::from(over);
         // A window begins and ends between samples.
@@ -140,7 +140,7 @@ mod tests {
     /// Passes samples at these rates, each for `seconds`, with a reading after every sample.
     fn news(declared: f64, parts: &[(f64, u64)]) -> Vec<String> {
         let mut check = RateCheck::new(nanos(declared));
-        let (mut number, mut at, mut told) = (0, 0, Vec::new());
+        let (mut number, mut at, mut reports) = (0, 0, Vec::new());
         for &(hz, seconds) in parts {
             let end = at + seconds * SECOND;
             if hz == 0.0 {
@@ -148,12 +148,12 @@ mod tests {
                 continue;
             }
             while at < end {
-                told.extend(check.note(number, at).map(|news| news.to_string()));
+                reports.extend(check.note(number, at).map(|news| news.to_string()));
                 number += 1;
                 at += u64::try_from(nanos(hz).as_nanos()).unwrap();
             }
         }
-        told
+        reports
     }
 
     #[test]

@@ -67,7 +67,10 @@ impl Place {
         let opened = match self {
             Self::Stdin => stdin(),
             Self::Tcp(address) => {
-                TcpStream::connect(address).map(|stream| File::from(OwnedFd::from(stream)))
+                let found = paceline::resolve_address(address);
+                let found =
+                    found.map_err(|error| anyhow!("cannot read {}: {error}", self.name()))?;
+                TcpStream::connect(&*found).map(|stream| File::from(OwnedFd::from(stream)))
             }
             Self::Path(path) if is_socket(path) => {
                 UnixStream::connect(path).map(|stream| File::from(OwnedFd::from(stream)))

@@ -33,7 +33,7 @@ const HZ: f64 = 30.0;
 /// Time after which a silent input is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the reading thread sends.
+/// A message of the reading thread.
 enum Message {
     /// The properties of the stream; `None` for lines of text.
     Head(Option<Properties>),
@@ -170,8 +170,8 @@ fn open_live(
 ) -> anyhow::Result<Option<Opened>> {
     let (to, messages) = sync_channel(AHEAD);
     let news = Arc::new(News::new(place.name()));
-    let (from, told, hz) = (place.clone(), news.clone(), args.hertz());
-    spawn(to, move |to| live(&from, &hints, (told, hz), to));
+    let (from, reports, hz) = (place.clone(), news.clone(), args.hertz());
+    spawn(to, move |to| live(&from, &hints, (reports, hz), to));
     let Some(head) = head(place, &messages, stop)? else { return Ok(None) };
     let origin = match &head {
         None => pieces::origin(args, &place.name(), Cut::Text),

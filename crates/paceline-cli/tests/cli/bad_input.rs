@@ -109,6 +109,8 @@ const CASES: &[Case] = &[
     (&["sub", "a", "--out", "x.mp4"], 2, &["cannot write .mp4 files", ".264 (H.264)", "ffmpeg"]),
     (&["pull", "a", "--out", "x.mkv"], 2, &["cannot write .mkv files", ".264 (H.264)"]),
     (&["sub", "a", "--out", "x.mcap"], 2, &["paceline record TAG --out FILE.mcap"]),
+    (&["pub", "a", "--file", "tcp/nowhere"], 1, &["cannot read tcp/nowhere", "HOST:PORT"]),
+    (&["pub", "a", "--file", "tcp/[::1]:1"], 1, &["cannot read tcp/[::1]:1", "must listen there"]),
     (&["pub", "a", "--file", "no-such.mjpeg"], 1, &["cannot read no-such.mjpeg", "No such file"]),
     (
         &["pub", "a", "--file", "no-such.txt"],

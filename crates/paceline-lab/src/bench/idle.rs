@@ -1,4 +1,4 @@
-//! `paceline-lab bench idle`: what an idle link costs on the wire, per carrier and delay, with the headers of IP.
+//! `paceline-lab bench idle`: the cost of an idle link on the wire, per carrier and delay, with the headers of IP.
 //!
 //! Two nodes in network namespaces are linked through the emulator, which counts each packet in both directions. Nothing is
 //! published. The packets are those of both ends' probes, digests and clocks, and the acknowledgements of the transport.
@@ -117,7 +117,7 @@ struct Bench {
     seconds: u32,
 }
 
-/// What was sent in one direction per second.
+/// The traffic of one direction per second.
 #[derive(Clone, Copy, Debug)]
 struct Rate {
     bits: f64,

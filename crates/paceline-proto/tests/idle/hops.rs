@@ -1,4 +1,4 @@
-//! Idle hops: what they cost on the wire at any delay, and how soon they find that the other end is gone.
+//! Idle hops: their cost on the wire at any delay, and the detection of a lost neighbour.
 
 use bytes::Bytes;
 use paceline_proto::link::{Hop, Link, LinkEvent, LinkSpec, StreamSpec};

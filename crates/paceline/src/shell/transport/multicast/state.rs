@@ -59,7 +59,7 @@ pub(super) struct Former {
 
 #[derive(Default)]
 pub(super) struct State {
-    /// How many times rarer probes are than on a fast link.
+    /// The factor of the interval of probes compared with a fast link.
     pub(super) stretch: u64,
     /// The socket that sends, on the segment of this address.
     pub(super) socket: Option<(Ipv4Addr, UdpSocket)>,
