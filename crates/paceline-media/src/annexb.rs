@@ -1,5 +1,8 @@
 //! The NAL units of an Annex B byte stream, of H.264 or H.265.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 /// One NAL unit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Nal<'a> {
@@ -53,6 +56,25 @@ impl<'a> Iterator for Nals<'a> {
         let bytes = self.bytes.get(header..end).unwrap_or_default();
         let len = bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         Some(Nal { begin, end, bytes: bytes.get(..len).unwrap_or_default() })
+    }
+}
+
+/// Returns `unit` without these ranges, which are in order.
+pub(crate) fn without(
+    unit: Cow<'_, [u8]>,
+    ranges: impl Iterator<Item = Range<usize>>,
+) -> Cow<'_, [u8]> {
+    let (mut kept, mut from) = (Vec::new(), 0);
+    for range in ranges {
+        kept.extend_from_slice(unit.get(from..range.start).unwrap_or_default());
+        from = range.end;
+    }
+    match unit.get(from..) {
+        Some(rest) if from > 0 => {
+            kept.extend_from_slice(rest);
+            Cow::Owned(kept)
+        }
+        _ => unit,
     }
 }
 

@@ -33,6 +33,16 @@ impl Codec {
         matches!(self, Self::H264) && h264::HAS_TRANSCODER
     }
 
+    /// Returns true if a decoder that starts at this unit of class I shows correct pictures from the first one on. In a
+    /// gradual refresh of H.264 it does not.
+    #[must_use]
+    pub fn is_start(self, unit: &[u8]) -> bool {
+        match self {
+            Self::H264 => h264::is_idr(unit) || h264::refresh_frames(unit) == 0,
+            Self::H265 | Self::Av1 => true,
+        }
+    }
+
     /// Splits a complete stream into access units, in decoding order.
     ///
     /// # Errors
@@ -102,14 +112,15 @@ impl Units {
         }
     }
 
-    /// Records the headers in `unit`, and returns the unit. A key unit without headers receives them.
+    /// Records the headers in `unit`, and returns the unit. A unit of class I without headers receives them, and headers
+    /// that a unit repeats between its slices are left out.
     ///
-    /// Pass every unit, in decoding order.
-    pub fn complete<'a>(&mut self, unit: &'a [u8]) -> Cow<'a, [u8]> {
+    /// Pass every unit with its class, in decoding order.
+    pub fn complete<'a>(&mut self, unit: &'a [u8], class: Class) -> Cow<'a, [u8]> {
         match &mut self.0 {
-            State::H264(state) => state.1.complete(unit),
-            State::H265(state) => state.1.complete(unit),
-            State::Av1(state) => state.1.complete(unit),
+            State::H264(state) => state.1.complete(unit, class),
+            State::H265(state) => state.1.complete(unit, class),
+            State::Av1(state) => state.1.complete(unit, class),
         }
     }
 }

@@ -78,6 +78,18 @@ pub fn is_idr(access_unit: &[u8]) -> bool {
     nal::first_slice(access_unit) == Some(Kind::Slice { idr: true })
 }
 
+/// Returns the number of frames after a key unit ([`Class::I`]) until all pictures are correct for a decoder that starts
+/// there: 0, except in a gradual refresh.
+#[must_use]
+pub fn refresh_frames(access_unit: &[u8]) -> u32 {
+    let before_slices =
+        Nals::new(access_unit).take_while(|nal| !matches!(nal.kind(), Kind::Slice { .. }));
+    before_slices
+        .filter(|nal| nal.kind() == Kind::Sei)
+        .find_map(|nal| sei::recovery_frames(&nal))
+        .unwrap_or(0)
+}
+
 /// The feature of a stream for which it cannot be decoded here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

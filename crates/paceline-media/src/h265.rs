@@ -27,7 +27,7 @@ use sps::Sps;
 
 pub use crate::video::{AccessUnit, Class, StreamInfo, UNIT_BYTES_MAX, UNIT_NALS_MAX};
 pub use classify::H265Classifier;
-pub(crate) use scan::scan as first_unit;
+pub(crate) use scan::first_unit;
 pub use sets::H265ParameterSets;
 pub use split::split;
 

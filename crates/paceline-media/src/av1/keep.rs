@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::frame::Frame;
+use super::Class;
 use super::obu::{Kind, Obus};
 use super::sequence::Sequence;
 
@@ -15,7 +15,7 @@ const HEADER_BYTES_MAX: usize = 4096;
 /// begin there. Keeps at most 4096 bytes.
 #[derive(Debug, Clone, Default)]
 pub struct SequenceHeader {
-    kept: Option<(Sequence, Vec<u8>)>,
+    kept: Option<Vec<u8>>,
 }
 
 impl SequenceHeader {
@@ -27,35 +27,26 @@ impl SequenceHeader {
 
     /// Records the sequence header in `unit`, and returns the unit, completed if necessary.
     ///
-    /// The header is inserted before a key frame, behind the temporal delimiter, if the unit
-    /// ([`super::Class::I`]) lacks it. Other units, and units that cannot be read, are returned unchanged.
-    /// Pass every unit, in decoding order.
-    pub fn complete<'a>(&mut self, unit: &'a [u8]) -> Cow<'a, [u8]> {
+    /// The header is inserted behind the temporal delimiter of a unit of class I that lacks it. Other units, and units
+    /// that cannot be read, are returned unchanged. Pass every unit with its class, in decoding order.
+    pub fn complete<'a>(&mut self, unit: &'a [u8], class: Class) -> Cow<'a, [u8]> {
         let (mut front, mut own) = (0, false);
-        let mut key = false;
         for obu in Obus::starting(unit, 0).map_while(Result::ok) {
             match obu.kind {
                 Kind::Delimiter if front == obu.begin => front = obu.end,
                 Kind::Sequence => {
                     own = true;
                     let bytes = unit.get(obu.begin..obu.end).unwrap_or_default();
-                    if bytes.len() <= HEADER_BYTES_MAX
-                        && let Ok(sequence) = Sequence::read(&obu)
-                    {
-                        self.kept = Some((sequence, bytes.to_vec()));
+                    if bytes.len() <= HEADER_BYTES_MAX && Sequence::read(&obu).is_ok() {
+                        self.kept = Some(bytes.to_vec());
                     }
                 }
-                Kind::Frame => {
-                    let frame =
-                        self.kept.as_ref().and_then(|(sequence, _)| Frame::read(&obu, sequence));
-                    key = matches!(frame, Some(Frame::Coded { key: true, shown: true, .. }));
-                    break;
-                }
+                Kind::Frame => break,
                 Kind::Delimiter | Kind::Other => {}
             }
         }
         match (&self.kept, unit.split_at_checked(front)) {
-            (Some((_, header)), Some((head, tail))) if key && !own => {
+            (Some(header), Some((head, tail))) if class == Class::I && !own => {
                 Cow::Owned([head, header, tail].concat())
             }
             _ => Cow::Borrowed(unit),

@@ -15,13 +15,17 @@ const PATIENCE: u32 = 300;
 /// The number of intra pictures without a recovery point, and without another key unit between them, after
 /// which further ones count as key units: encoders for broadcasting write no others.
 const BARE_MAX: u32 = 2;
+/// The number of consecutive intra pictures after which further ones count as key units, also if no other picture
+/// refers to them: the stream has only such pictures.
+const ALONE_MIN: u32 = 3;
 
 /// Determines the classes of a stream's access units, in decoding order.
 ///
 /// Besides IDR pictures, key units ([`Class::I`]) are intra pictures with a recovery point, as encoders
 /// write them for open groups of pictures, and the first pictures of a gradual refresh: of those, the first
 /// pictures are incomplete for a decoder that starts there. An intra picture without a recovery point is a
-/// key unit only if the stream had no other one for 300 units, or for two such pictures. The pictures that
+/// key unit only if the stream had no other one for 300 units, or for two such pictures; and if three pictures before
+/// it are intra, as in a stream of nothing else. The pictures that
 /// follow a key unit but precede it in presentation order are [`Class::Leading`].
 ///
 /// ```
@@ -78,6 +82,8 @@ pub(super) struct Keys {
     since: Option<u32>,
     /// The number of intra pictures without a recovery point since the last other key unit.
     bare: u32,
+    /// The number of consecutive intra pictures before the next one.
+    alone: u32,
 }
 
 impl Keys {
@@ -87,6 +93,7 @@ impl Keys {
         let since = self.since.map(|units| units.saturating_add(1));
         let bare = picture.intra && picture.reference && picture.recovery.is_none();
         let key = self.is_key(picture, since);
+        self.alone = if picture.intra { self.alone.saturating_add(1) } else { 0 };
         self.bare = match () {
             () if bare && !picture.idr => self.bare.saturating_add(1),
             () if key => 0,
@@ -114,7 +121,8 @@ impl Keys {
             // Later pictures may refer to earlier ones, so a stream with key units does not start here.
             None => {
                 let recent = since.is_some_and(|units| units < PATIENCE);
-                picture.intra && picture.reference && (!recent || self.bare >= BARE_MAX)
+                let patient = picture.reference && (!recent || self.bare >= BARE_MAX);
+                picture.intra && (patient || self.alone >= ALONE_MIN)
             }
         }
     }

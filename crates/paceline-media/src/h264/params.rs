@@ -215,22 +215,49 @@ fn skip_slice_groups(bits: &mut Bits<'_>) -> Option<()> {
 /// The latest parameter sets of a stream, as far as slice headers need them: at most 32 SPS and 256 PPS.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Params {
-    sps: BTreeMap<u32, Sps>,
-    pps: BTreeMap<u32, Pps>,
+    sps: BTreeMap<u32, (Sps, Whole)>,
+    pps: BTreeMap<u32, (Pps, Whole)>,
+}
+
+/// The NAL unit of a parameter set; `None` if it has more than [`WHOLE_BYTES_MAX`] bytes.
+type Whole = Option<Box<[u8]>>;
+
+/// The longest parameter set whose repetition is recognized, in bytes. A usual one has a few dozen.
+const WHOLE_BYTES_MAX: usize = 512;
+
+fn whole(nal: &Nal<'_>) -> Whole {
+    (nal.bytes.len() <= WHOLE_BYTES_MAX).then(|| nal.bytes.into())
 }
 
 impl Params {
+    /// Returns true if the NAL unit is a parameter set that changes nothing: the latest one with its id has the
+    /// same bytes.
+    pub(super) fn repeats(&self, nal: &Nal<'_>) -> bool {
+        let same = |whole: &Whole| whole.as_deref() == Some(nal.bytes);
+        match nal.kind() {
+            Kind::Sps => self.sps.values().any(|(_, whole)| same(whole)),
+            Kind::Pps => self.pps.values().any(|(_, whole)| same(whole)),
+            Kind::Slice { .. }
+            | Kind::Delimiter
+            | Kind::Sei
+            | Kind::Leading
+            | Kind::Prefix
+            | Kind::Other => false,
+        }
+    }
+
     /// Records a parameter set. Ignores other NAL units and parameter sets that cannot be read.
     pub(super) fn note(&mut self, nal: &Nal<'_>) {
         match nal.kind() {
+            Kind::Sps | Kind::Pps if self.repeats(nal) => {}
             Kind::Sps => {
                 if let Ok(sps) = Sps::read(nal) {
-                    self.sps.insert(sps.id, sps);
+                    self.sps.insert(sps.id, (sps, whole(nal)));
                 }
             }
             Kind::Pps => {
                 if let Some((id, pps)) = Pps::read(nal) {
-                    self.pps.insert(id, pps);
+                    self.pps.insert(id, (pps, whole(nal)));
                 }
             }
             Kind::Slice { .. }
@@ -244,7 +271,7 @@ impl Params {
 
     /// Returns the parameter sets of slices with PPS `pps`, if both have been received.
     pub(super) fn of(&self, pps: u32) -> Option<(&Sps, &Pps)> {
-        let pps = self.pps.get(&pps)?;
-        Some((self.sps.get(&pps.sps)?, pps))
+        let (pps, _) = self.pps.get(&pps)?;
+        self.sps.get(&pps.sps).map(|(sps, _)| (sps, pps))
     }
 }

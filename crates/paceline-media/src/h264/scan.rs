@@ -14,11 +14,23 @@ pub(super) struct Scan {
     pub(super) begin: usize,
     /// The offset behind its last byte.
     pub(super) end: usize,
+    /// The next unit follows it.
+    pub(super) closed: bool,
     pub(super) picture: Picture,
 }
 
+/// The NAL units since the last slice that begin a unit if the next slice does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Border {
+    /// The offset of the first one.
+    at: Option<usize>,
+    /// Not all of them are repeated parameter sets, which some senders put before each slice of a picture.
+    ends_picture: bool,
+}
+
 /// Scans `stream` from offset `at`, a start code or the beginning, and records parameter sets in
-/// `params`. The two fields of a frame belong to one unit.
+/// `params`. The two fields of a frame belong to one unit, and so do repeated parameter sets between two slices of a
+/// picture.
 ///
 /// Returns `Ok(None)` at the end of the stream.
 pub(super) fn scan(
@@ -30,8 +42,8 @@ pub(super) fn scan(
     let mut picture = Picture::default();
     // A prefix belongs to the unit of the slice that follows it.
     let mut prefix = None;
-    // The end of the unit, unless the second field of its frame follows.
-    let mut border: Option<usize> = None;
+    // The end of the unit, unless more of its picture or the second field of its frame follows.
+    let mut border = Border::default();
     for (count, nal) in Nals::starting(stream, at).enumerate() {
         let begin = *unit.get_or_insert(nal.begin);
         let front = prefix.unwrap_or(nal.begin);
@@ -40,22 +52,25 @@ pub(super) fn scan(
             Kind::Sps | Kind::Pps | Kind::Delimiter | Kind::Sei | Kind::Leading
                 if picture.begun =>
             {
-                if !picture.is_first_field() {
-                    return Ok(Some(Scan { begin, end: border.unwrap_or(front), picture }));
+                border.at.get_or_insert(front);
+                border.ends_picture |= !params.repeats(&nal);
+                if border.ends_picture && !picture.is_first_field() {
+                    let end = border.at.unwrap_or(front);
+                    return Ok(Some(Scan { begin, end, closed: true, picture }));
                 }
-                border = border.or(Some(front));
             }
             Kind::Slice { .. } => {
                 place = picture.place(&nal, params);
                 let ends = match place {
-                    Place::Same => border.is_some(),
+                    Place::Same => border.ends_picture,
                     Place::SecondField => false,
                     Place::Next => true,
                 };
                 if ends {
-                    return Ok(Some(Scan { begin, end: border.unwrap_or(front), picture }));
+                    let end = border.at.unwrap_or(front);
+                    return Ok(Some(Scan { begin, end, closed: true, picture }));
                 }
-                border = None;
+                border = Border::default();
             }
             Kind::Sps
             | Kind::Pps
@@ -74,7 +89,8 @@ pub(super) fn scan(
     match unit {
         None if at >= stream.len() => Ok(None),
         Some(begin) if picture.begun => {
-            Ok(Some(Scan { begin, end: border.unwrap_or(stream.len()), picture }))
+            let end = border.at.unwrap_or(stream.len());
+            Ok(Some(Scan { begin, end, closed: false, picture }))
         }
         unit => Err(no_slice(stream, unit.unwrap_or(at))),
     }

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::Class;
 use super::nal::{Kind, Nal, Nals};
 use super::params::Params;
-use super::sei;
 use super::slice::Slice;
+use crate::annexb::without;
 use crate::bits::Bits;
 
 /// The largest parameter set that is kept, in bytes. Only a PPS that maps each macroblock to a slice
@@ -45,12 +46,14 @@ impl ParameterSets {
 
     /// Records the parameter sets in `unit`, and returns the unit, completed if necessary.
     ///
-    /// If the slices of an I unit refer to a PPS or SPS that the unit lacks, that SPS and all its PPS
-    /// are inserted. Other units are returned unchanged. Pass every unit, in decoding order.
-    pub fn complete<'a>(&mut self, unit: &'a [u8]) -> Cow<'a, [u8]> {
+    /// If the slices of a unit of class I refer to a PPS or SPS that the unit lacks, that SPS and all its PPS
+    /// are inserted. Parameter sets that a unit repeats between the slices of a picture are left out: receivers may
+    /// take them for the begin of another unit. Pass every unit with its class, in decoding order.
+    pub fn complete<'a>(&mut self, unit: &'a [u8], class: Class) -> Cow<'a, [u8]> {
         let mut own = Own::default();
+        let mut rest = Nals::new(unit);
         // Parameter sets precede the slices.
-        for (count, nal) in Nals::new(unit).enumerate() {
+        for (count, nal) in rest.by_ref().enumerate() {
             if count == 0 {
                 own.front = nal.begin;
             }
@@ -60,6 +63,30 @@ impl ParameterSets {
                 break;
             }
         }
+        let whole =
+            if class == Class::I { self.with_sets(&own, unit) } else { Cow::Borrowed(unit) };
+        // The inserted sets precede the slices, so offsets from the end stay.
+        let moved = whole.len() - unit.len();
+        let (mut again, mut found) = (Vec::new(), Vec::new());
+        for nal in rest {
+            if matches!(nal.kind(), Kind::Slice { .. }) {
+                // The second field of a frame is a picture by itself, with sets of its own.
+                if Bits::new(nal.payload()).ue() == Some(0) {
+                    found.clear();
+                }
+                again.append(&mut found);
+            } else if self.repeats(&nal) {
+                found.push(nal.begin + moved..nal.end + moved);
+            } else {
+                self.remember(&nal);
+            }
+        }
+        again.append(&mut found);
+        without(whole, again.into_iter())
+    }
+
+    /// Returns the unit with the parameter sets that it lacks.
+    fn with_sets<'a>(&self, own: &Own, unit: &'a [u8]) -> Cow<'a, [u8]> {
         let Some(pps) = own.named else { return Cow::Borrowed(unit) };
         let Some(&Kept { sps, .. }) = self.pps.get(&pps) else { return Cow::Borrowed(unit) };
         if own.sps.contains(&sps) && own.pps.contains(&pps) {
@@ -90,6 +117,13 @@ impl ParameterSets {
         self.sps.get(&id).into_iter().chain(pps).flat_map(|kept| &kept.bytes).copied().collect()
     }
 
+    /// Returns true if the NAL unit is a parameter set that is recorded.
+    fn repeats(&self, nal: &Nal<'_>) -> bool {
+        let Some(Set { kind, id, .. }) = Set::read(nal) else { return false };
+        let kept = if kind == Kind::Sps { &self.sps } else { &self.pps };
+        kept.get(&id).is_some_and(|kept| kept.bytes.strip_prefix(&[0, 0, 0, 1]) == Some(nal.bytes))
+    }
+
     fn remember(&mut self, nal: &Nal<'_>) {
         let Some(Set { kind, id, sps }) = Set::read(nal) else { return };
         if nal.bytes.len() > SET_BYTES_MAX {
@@ -113,10 +147,8 @@ impl ParameterSets {
 struct Own {
     sps: Vec<u32>,
     pps: Vec<u32>,
-    /// The PPS of its slices, if it is a key unit.
+    /// The PPS of its first slice.
     named: Option<u32>,
-    /// It has a recovery point.
-    recovery: bool,
     /// The beginning of the unit, or the end of its delimiter, which must stay first.
     front: usize,
     behind_sps: usize,
@@ -126,8 +158,7 @@ impl Own {
     fn look(&mut self, nal: &Nal<'_>) {
         match (nal.kind(), Set::read(nal)) {
             (Kind::Delimiter, _) if self.behind_sps == 0 => self.front = nal.end,
-            (Kind::Sei, _) => self.recovery |= sei::recovery_frames(nal).is_some(),
-            (Kind::Slice { idr }, _) if idr || self.recovery => {
+            (Kind::Slice { .. }, _) => {
                 self.named = Slice::read(nal, &Params::default()).map(|slice| slice.pps);
             }
             (_, Some(Set { kind: Kind::Sps, id, .. })) => {

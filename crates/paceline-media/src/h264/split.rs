@@ -40,7 +40,7 @@ impl<'a> Iterator for Split<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         match scan(self.stream, self.at, &mut self.params) {
             Ok(None) => None,
-            Ok(Some(Scan { begin, end, picture })) => {
+            Ok(Some(Scan { begin, end, picture, .. })) => {
                 self.at = end;
                 let class = self.keys.class(&picture);
                 Some(Ok(AccessUnit { bytes: self.stream.get(begin..end)?, class }))
@@ -70,7 +70,9 @@ impl Cutter {
         whole: bool,
     ) -> Result<Option<Range<usize>>, MediaError> {
         let mut params = self.params.clone();
-        let unit = scan(bytes, 0, &mut params)?.map(|unit| unit.begin..unit.end);
+        let unit = scan(bytes, 0, &mut params)?;
+        let end = |unit: &Scan| if whole || unit.closed { unit.end } else { bytes.len() };
+        let unit = unit.map(|unit| unit.begin..end(&unit));
         if unit.as_ref().is_some_and(|unit| whole || unit.end < bytes.len()) {
             self.params = params;
         }

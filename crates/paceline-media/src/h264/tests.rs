@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use std::borrow::Cow;
 
 use super::*;
 use crate::{Format, Scaler, Size};
@@ -20,7 +21,7 @@ fn classify(unit: &[u8]) -> Result<Class, MediaError> {
     Classifier::new().classify(unit)
 }
 
-/// Returns a stream of groups of pictures with several slices, parameter sets and delimiters.
+/// Returns a stream of groups of pictures with several slices, parameter sets (before each slice of some) and delimiters.
 pub(crate) fn film(groups: u32) -> Vec<u8> {
     let group = |group: u32| {
         let mut nals = vec![aud(), sps(), pps(), sei()];
@@ -29,11 +30,21 @@ pub(crate) fn film(groups: u32) -> Vec<u8> {
             if number % 3 == 1 {
                 nals.push(aud());
             }
-            nals.extend((0..=number % 3).map(|part| slice(Slice { first_mb: part * 40, ..of })));
+            for part in 0..=number % 3 {
+                if part > 0 && number == 2 {
+                    nals.extend([sps(), pps()]);
+                }
+                nals.push(slice(Slice { first_mb: part * 40, ..of }));
+            }
         }
         nals.concat()
     };
     (0..groups).flat_map(group).collect()
+}
+
+/// Completes a unit with its class.
+fn complete<'a>(sets: &mut ParameterSets, unit: &'a [u8]) -> Cow<'a, [u8]> {
+    sets.complete(unit, classify(unit).unwrap_or(Class::P))
 }
 
 fn refused(bytes: &[u8]) -> String {
@@ -117,6 +128,46 @@ fn units_before_a_picture_belong_to_it() {
 }
 
 #[test]
+fn parameter_sets_repeated_before_each_slice_end_no_unit() {
+    let sets = || join(&[sps(), pps()]);
+    let more = |first_mb, before: Slice| slice(Slice { first_mb, ..before });
+    let idr = || [slice(Slice::idr(0)), more(40, Slice::idr(0)), more(80, Slice::idr(0))];
+    let [a, b, c] = idr();
+    let first = join(&[aud(), sets(), sei(), sets(), a, sets(), b, pps(), c]);
+    let stream = join(&[first.clone(), sets(), slice(Slice::p(1)), pps(), slice(Slice::p(2))]);
+    assert_eq!(units(&stream), [(Class::I, 12), (Class::P, 3), (Class::P, 2)]);
+    let plain = [&[aud(), sets(), sei(), sets()][..], &idr()].concat();
+    assert_eq!(complete(&mut ParameterSets::new(), &first), join(&plain));
+    // Another set, or a delimiter, begins a unit.
+    for other in
+        [write::pps_of(1, false), write::Sps { rows: 12, ..Default::default() }.write(), aud()]
+    {
+        let stream = join(&[sets(), slice(Slice::p(1)), other, more(40, Slice::p(1))]);
+        assert_eq!(units(&stream).len(), 2);
+    }
+    // A set that returns to earlier bytes is a change.
+    let newer = || write::pps_of(0, true);
+    let stream = join(&[sets(), newer(), slice(Slice::p(1)), pps(), slice(Slice::p(1))]);
+    assert_eq!(units(&stream).len(), 2);
+}
+
+#[test]
+fn parameter_sets_before_a_second_field_or_after_a_change_stay() {
+    let sps = write::Sps { fields: true, ..Default::default() }.write();
+    let field = |first_mb, field| {
+        slice(Slice { first_mb, field: Some(field), reference: 0, ..Slice::p(1) })
+    };
+    let pair = join(&[sps, pps(), field(0, 1), pps(), field(0, 2)]);
+    assert_eq!(units(&pair), [(Class::B, 5)]);
+    assert_eq!(complete(&mut ParameterSets::new(), &pair), pair);
+    // The third set returns to the first one.
+    let more = |first_mb| slice(Slice { first_mb, ..Slice::p(1) });
+    let changed = || write::pps_of(0, true);
+    let unit = join(&[pps(), more(0), changed(), more(40), pps(), more(80)]);
+    assert_eq!(complete(&mut ParameterSets::new(), &unit), unit);
+}
+
+#[test]
 fn prefixes_belong_to_the_following_slice() {
     let prefix = || nal(0x6e, &[0x80, 0, 7]);
     let more = Slice { first_mb: 40, ..Slice::p(1) };
@@ -197,6 +248,23 @@ fn an_intra_picture_is_key_with_a_recovery_point_or_if_the_stream_has_no_other_k
     let classes: Vec<Class> =
         units(&join(&stream.concat())).into_iter().map(|unit| unit.0).collect();
     assert_eq!(classes, [i, p, p, p, p, i, p, i, p]);
+}
+
+#[test]
+fn each_picture_of_a_stream_of_intra_pictures_alone_is_key_and_completed() {
+    for reference in [0, 2] {
+        let intra = |frame_num| slice(Slice { kind: 7, reference, ..Slice::p(frame_num) });
+        let stream = join(&[vec![sps(), pps()], (0..8).map(intra).collect()].concat());
+        let mut sets = ParameterSets::new();
+        let whole: Vec<_> = split(&stream).map(|unit| unit.unwrap()).collect();
+        let completed: Vec<_> =
+            whole.iter().map(|unit| sets.complete(unit.bytes, unit.class)).collect();
+        for number in 3..8 {
+            assert_eq!(whole[number].class, Class::I, "{number}");
+            let slice = intra(u32::try_from(number).unwrap());
+            assert_eq!(completed[number], join(&[sps(), pps(), slice]), "{number}");
+        }
+    }
 }
 
 #[test]
@@ -323,45 +391,45 @@ fn parameter_sets_are_put_before_i_units_that_lack_them() {
     let mut sets = ParameterSets::new();
     let whole = join(&[aud(), sps(), pps(), slice(Slice::idr(0))]);
     let bare = join(&[aud(), slice(Slice::idr(1))]);
-    assert_eq!(*sets.complete(&bare), bare);
-    assert_eq!(*sets.complete(&whole), whole);
-    assert_eq!(*sets.complete(&bare), join(&[aud(), sps(), pps(), slice(Slice::idr(1))]));
+    assert_eq!(*complete(&mut sets, &bare), bare);
+    assert_eq!(*complete(&mut sets, &whole), whole);
+    assert_eq!(*complete(&mut sets, &bare), join(&[aud(), sps(), pps(), slice(Slice::idr(1))]));
     let p = join(&[aud(), slice(Slice::p(1))]);
-    assert_eq!(*sets.complete(&p), p);
+    assert_eq!(*complete(&mut sets, &p), p);
     // A PPS is inserted behind the unit's own SPS.
     let half = join(&[sps(), sei(), slice(Slice::idr(0))]);
-    assert_eq!(*sets.complete(&half), join(&[sps(), pps(), sei(), slice(Slice::idr(0))]));
+    assert_eq!(*complete(&mut sets, &half), join(&[sps(), pps(), sei(), slice(Slice::idr(0))]));
     let half = join(&[pps(), slice(Slice::idr(0))]);
-    assert_eq!(*sets.complete(&half), join(&[sps(), pps(), slice(Slice::idr(0))]));
+    assert_eq!(*complete(&mut sets, &half), join(&[sps(), pps(), slice(Slice::idr(0))]));
     // The latest set counts, and other PPS of the SPS are included.
     let newer = write::Sps { rows: 12, ..write::Sps::default() }.write();
     let between = join(&[newer.clone(), write::pps_of(1, false), slice(Slice::p(2))]);
-    sets.complete(&between);
+    complete(&mut sets, &between);
     let bare = join(&[slice(Slice::idr(0))]);
     let all = join(&[newer, pps(), write::pps_of(1, false), slice(Slice::idr(0))]);
-    assert_eq!(*sets.complete(&bare), all);
+    assert_eq!(*complete(&mut sets, &bare), all);
     // Unneeded sets are not inserted into a complete unit, for they may be damaged.
     let whole = join(&[sps(), pps(), slice(Slice::idr(0))]);
-    assert_eq!(*sets.complete(&whole), whole);
+    assert_eq!(*complete(&mut sets, &whole), whole);
 }
 
 #[test]
 fn parameter_sets_kept_are_bounded() {
     let mut sets = ParameterSets::new();
     let bare = join(&[slice(Slice::idr(0))]);
-    sets.complete(&join(&[sps(), slice(Slice::p(1))]));
+    complete(&mut sets, &join(&[sps(), slice(Slice::p(1))]));
     for id in 0..=255 {
         let mut long = write::pps_of(id, false);
         long.resize(60_000, 0xff);
-        sets.complete(&join(&[long, slice(Slice::p(1))]));
-        assert!(sets.complete(&bare).len() <= 1024 * 1024 + 100);
+        complete(&mut sets, &join(&[long, slice(Slice::p(1))]));
+        assert!(complete(&mut sets, &bare).len() <= 1024 * 1024 + 100);
     }
-    sets.complete(&join(&[sps(), pps(), slice(Slice::p(1))]));
-    assert!(sets.complete(&bare).len() > bare.len());
+    complete(&mut sets, &join(&[sps(), pps(), slice(Slice::p(1))]));
+    assert!(complete(&mut sets, &bare).len() > bare.len());
     let huge = [write::pps_of(0, false), vec![0xff; 100_000]].concat();
-    let before = sets.complete(&bare).len();
-    sets.complete(&join(&[huge, slice(Slice::p(1))]));
-    assert_eq!(sets.complete(&bare).len(), before);
+    let before = complete(&mut sets, &bare).len();
+    complete(&mut sets, &join(&[huge, slice(Slice::p(1))]));
+    assert_eq!(complete(&mut sets, &bare).len(), before);
 }
 
 #[test]
@@ -421,12 +489,60 @@ fn check_units(stream: &[u8]) {
     let _ = info(stream);
     let mut sets = ParameterSets::new();
     assert!(
-        sets.complete(stream).len() <= stream.len() * 2 + 300 * 4,
+        complete(&mut sets, stream).len() <= stream.len() * 2 + 300 * 4,
         "grows by its own sets at most"
     );
 }
 
+/// The slices of a picture, and whether the parameter sets precede each, as senders write them.
+fn pictures() -> impl Strategy<Value = Vec<(Vec<bool>, bool)>> {
+    let slices = prop::collection::vec(any::<bool>(), 1..6);
+    prop::collection::vec((slices, any::<bool>()), 1..12)
+}
+
 proptest! {
+    #[test]
+    fn units_are_pictures_wherever_parameter_sets_are_repeated(
+        pictures in pictures(),
+        fields in any::<bool>(),
+        delimited in any::<bool>(),
+    ) {
+        let sps = write::Sps { fields, ..Default::default() }.write();
+        let sets = join(&[sps, pps()]);
+        let (mut stream, mut counts) = (Vec::new(), Vec::new());
+        for (frame_num, (slices, idr)) in (0..).zip(&pictures) {
+            let idr = *idr || frame_num == 0;
+            if delimited {
+                stream.extend(aud());
+            }
+            for (at, repeated) in (0..).zip(slices) {
+                if *repeated || frame_num + at == 0 {
+                    stream.extend(&sets);
+                }
+                let kind = if idr { Slice::idr(frame_num) } else { Slice::p(frame_num) };
+                let field = fields.then_some(0);
+                stream.extend(slice(Slice { first_mb: at * 40, field, ..kind }));
+            }
+            counts.push(slices.len());
+        }
+        let units: Vec<_> = split(&stream).map(|unit| unit.unwrap().bytes).collect();
+        let is_slice = |nal: &nal::Nal<'_>| matches!(nal.kind(), Kind::Slice { .. });
+        let found: Vec<_> = units.iter().map(|unit| Nals::new(unit).filter(is_slice).count()).collect();
+        prop_assert_eq!(found, counts);
+        let mut kept = ParameterSets::new();
+        for unit in units {
+            // What is published has no set behind a slice, and the same slices.
+            let whole = complete(&mut kept, unit);
+            let kinds: Vec<_> = Nals::new(&whole).collect();
+            let first = kinds.iter().position(is_slice).unwrap();
+            prop_assert!(kinds[first..].iter().all(is_slice));
+            let slices = |unit: &[u8]| -> Vec<Vec<u8>> {
+                Nals::new(unit).filter(is_slice).map(|nal| nal.bytes.to_vec()).collect()
+            };
+            prop_assert_eq!(slices(&whole), slices(unit));
+        }
+    }
+
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         check_units(&bytes);

@@ -62,6 +62,8 @@ pub struct Transcoder {
     source: Result<Source, MediaError>,
     /// The decoder began with a blank picture before a key picture that is not IDR.
     open: bool,
+    /// The reference pictures until all pictures are correct, after a begin in a gradual refresh.
+    refresh: u32,
     /// The size of the preceding pictures, to detect a change.
     size: Option<Size>,
     /// Decoded units whose pictures have not been presented yet.
@@ -103,6 +105,7 @@ impl Transcoder {
                 fix: "wait for the next I unit (IDR)",
             }),
             open: false,
+            refresh: 0,
             size: None,
             owed: Owed::default(),
             order: PictureOrder::default(),
@@ -128,7 +131,8 @@ impl Transcoder {
     /// the following units are still decoded.
     ///
     /// Calls `wanted(n)` once for each picture, in presentation order. `n` counts from 0 over the
-    /// transcoder's life, without units that fail to decode. Calls `event` with the results of this and
+    /// transcoder's life, without units that fail. The first pictures fail after a begin in a gradual refresh, until
+    /// it is complete. Calls `event` with the results of this and
     /// of earlier units. Before an IDR unit, all earlier units have their events.
     pub fn push(
         &mut self,
@@ -147,7 +151,7 @@ impl Transcoder {
                 return event(Event::Failed(error));
             }
         };
-        let unit = self.sets.complete(unit);
+        let unit = self.sets.complete(unit, class);
         let key = class == Class::I;
         self.take(&unit, (&picture, key), Unit::Wanted, wanted, event);
     }
@@ -163,7 +167,7 @@ impl Transcoder {
         event: &mut dyn FnMut(Event),
     ) {
         let Ok(Scan { picture, .. }) = self.scan(unit) else { return };
-        let unit = self.sets.complete(unit);
+        let unit = self.sets.complete(unit, class);
         let key = class == Class::I;
         self.take(&unit, (&picture, key), Unit::Received, wanted, event);
     }
@@ -183,9 +187,16 @@ impl Transcoder {
         } else if self.changed(sps) {
             self.lose(changed(), wanted, event);
         }
+        if picture.idr {
+            self.refresh = 0;
+        } else if picture.reference {
+            self.refresh = self.refresh.saturating_sub(1);
+        }
         if key && !picture.idr && self.source.is_err() {
             self.begin_open(sps, picture);
+            self.refresh = picture.recovery.unwrap_or(0);
         }
+        let kind = if self.refresh > 0 && kind == Unit::Wanted { Unit::Incomplete } else { kind };
         let order = self.order.of(picture);
         if self.open {
             self.decode(&blank::permit_gaps(unit), (order, kind), wanted, event);
@@ -223,7 +234,7 @@ impl Transcoder {
             // The decoder may still wait for the rest of a picture.
             self.source = Err(damaged());
         }
-        for _ in owed.values().filter(|unit| **unit == Unit::Wanted) {
+        for _ in owed.values().filter(|unit| **unit != Unit::Received) {
             event(Event::Failed(swallowed()));
         }
     }
@@ -311,7 +322,7 @@ impl Transcoder {
             Ok(source) => source,
             Err(error) => {
                 let error = error.clone();
-                if kind == Unit::Wanted {
+                if kind != Unit::Received {
                     event(Event::Failed(error));
                 }
                 return;
@@ -329,7 +340,7 @@ impl Transcoder {
             }
             Err(error) => {
                 self.lose(damaged(), wanted, event);
-                if kind == Unit::Wanted {
+                if kind != Unit::Received {
                     event(Event::Failed(error));
                 }
             }
@@ -342,6 +353,8 @@ impl Transcoder {
 enum Unit {
     /// It was pushed.
     Wanted,
+    /// It was pushed, but its picture is not correct: the decoder began in a gradual refresh.
+    Incomplete,
     /// The receiver already has it.
     Received,
 }
@@ -376,6 +389,13 @@ fn changed() -> MediaError {
     }
 }
 
+fn incomplete() -> MediaError {
+    MediaError::H264Decode {
+        reason: "the stream began in a gradual refresh, which is not complete".to_owned(),
+        fix: "wait for the next pictures",
+    }
+}
+
 fn swallowed() -> MediaError {
     let fix = "wait for the next I unit";
     MediaError::H264Decode { reason: "the decoder gave no picture for it".to_owned(), fix }
@@ -393,6 +413,7 @@ fn present(
     match owed.units.pop_first() {
         // The unit was already reported as failed, or has no event.
         None | Some((_, Unit::Received)) => return,
+        Some((_, Unit::Incomplete)) => return event(Event::Failed(incomplete())),
         Some((_, Unit::Wanted)) => {}
     }
     let number = *shown;

@@ -75,6 +75,11 @@ impl Header {
         self.number % 2 == 1 || self.number >= 16
     }
 
+    /// Returns true for parameter sets.
+    pub(super) fn is_set(self) -> bool {
+        matches!(self.kind, Kind::Vps | Kind::Sps | Kind::Pps)
+    }
+
     /// Returns true if the NAL unit cannot belong to the picture before it.
     pub(super) fn opens_unit(self, nal: &Nal<'_>) -> bool {
         match self.kind {

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::Class;
 use super::nal::{Header, Kind, payload};
 use super::pps::Pps;
 use super::sps::Sps;
-use crate::annexb::{Nal, Nals};
+use crate::annexb::{Nal, Nals, without};
 
 /// The largest parameter set that is kept, in bytes.
 const SET_BYTES_MAX: usize = 64 * 1024;
@@ -50,13 +51,14 @@ impl H265ParameterSets {
 
     /// Records the parameter sets in `unit`, and returns the unit, completed if necessary.
     ///
-    /// If a key unit ([`super::Class::I`]) lacks the PPS, SPS or VPS of its picture, those and all other
-    /// PPS of that SPS are inserted. Other units are returned unchanged. Pass every unit, in decoding
-    /// order.
-    pub fn complete<'a>(&mut self, unit: &'a [u8]) -> Cow<'a, [u8]> {
+    /// If a unit of class I lacks the PPS, SPS or VPS of its picture, those and all other
+    /// PPS of that SPS are inserted. Parameter sets that a unit repeats between its slices are left out: receivers may
+    /// take them for the begin of another unit. Pass every unit with its class, in decoding order.
+    pub fn complete<'a>(&mut self, unit: &'a [u8], class: Class) -> Cow<'a, [u8]> {
         let mut own = Own::default();
+        let mut rest = Nals::new(unit);
         // Parameter sets precede the slices.
-        for (count, nal) in Nals::new(unit).enumerate() {
+        for (count, nal) in rest.by_ref().enumerate() {
             let header = Header::of(&nal);
             if count == 0 {
                 own.front = nal.begin;
@@ -69,11 +71,29 @@ impl H265ParameterSets {
                 self.remember(key, refers, &nal);
             }
             if header.begins_picture(&nal) {
-                own.pps = header.is_key().then(|| header.pps_of_slice(&nal)).flatten();
+                own.pps = header.pps_of_slice(&nal);
                 break;
             }
         }
-        self.completed(&own, unit).map_or(Cow::Borrowed(unit), Cow::Owned)
+        let completed = if class == Class::I { self.completed(&own, unit) } else { None };
+        let whole = completed.map_or(Cow::Borrowed(unit), Cow::Owned);
+        // The inserted sets precede the slices, so offsets from the end stay.
+        let moved = whole.len() - unit.len();
+        let mut again = Vec::new();
+        for nal in rest {
+            if self.repeats(&nal) {
+                again.push(nal.begin + moved..nal.end + moved);
+            } else if let Some((key, refers)) = read(Header::of(&nal), &nal) {
+                self.remember(key, refers, &nal);
+            }
+        }
+        without(whole, again.into_iter())
+    }
+
+    /// Returns true if the NAL unit is a parameter set that is recorded.
+    fn repeats(&self, nal: &Nal<'_>) -> bool {
+        let set = read(Header::of(nal), nal).and_then(|(key, _)| self.kept.get(&key));
+        set.is_some_and(|kept| kept.bytes.strip_prefix(&[0, 0, 0, 1]) == Some(nal.bytes))
     }
 
     /// Returns the unit with the sets that it needs and lacks; `None` if it lacks none or they are not
@@ -137,7 +157,7 @@ fn read(header: Header, nal: &Nal<'_>) -> Option<(Key, u32)> {
 #[derive(Default)]
 struct Own {
     sets: Vec<Key>,
-    /// The PPS of its first slice, if it is a key unit.
+    /// The PPS of its first slice.
     pps: Option<u32>,
     /// The beginning of the unit, or the end of its delimiter, which must stay first.
     front: usize,

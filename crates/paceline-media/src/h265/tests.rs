@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use std::borrow::Cow;
 
 use super::*;
 use crate::bits::write::Bits;
@@ -34,11 +35,17 @@ fn classes(stream: &[u8]) -> Vec<Class> {
     units(stream).into_iter().map(|(class, _)| class).collect()
 }
 
-/// Returns a stream of groups of pictures.
+/// Returns a stream of groups of pictures, with the parameter sets before each slice of the first one.
 pub(crate) fn film(groups: usize) -> Vec<u8> {
     let pictures = [slice(TRAIL_R, 0), more(TRAIL_R), slice(TRAIL_N, 0), slice(TRAIL_R, 0)];
-    let group = [&[aud(), vps(), sps(), pps(0), slice(IDR, 0), more(IDR)][..], &pictures].concat();
-    group.concat().repeat(groups)
+    let sets = [vps(), sps(), pps(0)];
+    let key = [&[aud()][..], &sets, &[slice(IDR, 0)], &sets, &[more(IDR)]].concat();
+    [key, pictures.into()].concat().concat().repeat(groups)
+}
+
+/// Completes a unit with its class, which the type of its first slice gives.
+fn complete<'a>(sets: &mut H265ParameterSets, unit: &'a [u8]) -> Cow<'a, [u8]> {
+    sets.complete(unit, H265Classifier::new().classify(unit).unwrap_or(P))
 }
 
 fn refused(bytes: &[u8]) -> String {
@@ -219,7 +226,7 @@ fn units_are_bounded() {
 #[test]
 fn parameter_sets_are_put_before_key_units_that_lack_them() {
     let mut sets = H265ParameterSets::new();
-    let mut complete = |parts: &[Vec<u8>]| sets.complete(&parts.concat()).into_owned();
+    let mut complete = |parts: &[Vec<u8>]| complete(&mut sets, &parts.concat()).into_owned();
     let whole = [aud(), vps(), sps(), pps(0), slice(IDR, 0)];
     let bare = [aud(), slice(CRA, 0)];
     assert_eq!(complete(&bare), bare.concat());
@@ -244,22 +251,36 @@ fn parameter_sets_are_put_before_key_units_that_lack_them() {
 }
 
 #[test]
+fn parameter_sets_repeated_before_each_slice_end_no_unit() {
+    let sets = || [vps(), sps(), pps(0)].concat();
+    let first = [aud(), sets(), slice(IDR, 0), sets(), more(IDR), pps(0), more(IDR)].concat();
+    let stream = [first.clone(), sets(), slice(TRAIL_R, 0), more(TRAIL_R)].concat();
+    assert_eq!(units(&stream), [(I, 11), (P, 5)]);
+    let mut kept = H265ParameterSets::new();
+    let plain = [aud(), sets(), slice(IDR, 0), more(IDR), more(IDR)].concat();
+    assert_eq!(complete(&mut kept, &first), plain);
+    // Another set begins a unit, also if the first slice of its picture is lost.
+    let stream = [sets(), slice(IDR, 0), pps(1), more(IDR), slice(TRAIL_R, 0)].concat();
+    assert_eq!(units(&stream), [(I, 4), (P, 3)]);
+}
+
+#[test]
 fn parameter_sets_kept_are_bounded() {
     let mut sets = H265ParameterSets::new();
     let bare = slice(IDR, 0);
-    sets.complete(&[vps(), sps(), slice(TRAIL_R, 0)].concat());
+    complete(&mut sets, &[vps(), sps(), slice(TRAIL_R, 0)].concat());
     for id in 0..=63 {
         let mut long = pps(id);
         long.resize(60_000, 0xff);
-        sets.complete(&[long, slice(TRAIL_R, 0)].concat());
-        assert!(sets.complete(&bare).len() <= 1024 * 1024 + 200);
+        complete(&mut sets, &[long, slice(TRAIL_R, 0)].concat());
+        assert!(complete(&mut sets, &bare).len() <= 1024 * 1024 + 200);
     }
-    sets.complete(&[vps(), sps(), pps(0), slice(TRAIL_R, 0)].concat());
-    let before = sets.complete(&bare).len();
+    complete(&mut sets, &[vps(), sps(), pps(0), slice(TRAIL_R, 0)].concat());
+    let before = complete(&mut sets, &bare).len();
     assert!(before > bare.len());
     let huge = [pps(0), vec![0xff; 100_000]].concat();
-    sets.complete(&[huge, slice(TRAIL_R, 0)].concat());
-    assert_eq!(sets.complete(&bare).len(), before);
+    complete(&mut sets, &[huge, slice(TRAIL_R, 0)].concat());
+    assert_eq!(complete(&mut sets, &bare).len(), before);
 }
 
 #[test]
@@ -317,7 +338,7 @@ fn check_units(stream: &[u8]) {
     assert!(!whole || at == stream.len() || first.is_none());
     let _ = info(stream);
     let mut sets = H265ParameterSets::new();
-    let completed = sets.complete(stream).len();
+    let completed = complete(&mut sets, stream).len();
     assert!(completed <= stream.len() * 2 + 100 * 4, "grows by its own sets at most");
 }
 

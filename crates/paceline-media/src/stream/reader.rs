@@ -188,11 +188,11 @@ impl StreamReader {
         match video.units.classify(&sample) {
             Ok(Class::I) => {
                 video.begun = true;
-                Some(video.units.complete(&sample).into_owned())
+                Some(video.units.complete(&sample, Class::I).into_owned())
             }
-            Ok(Class::P | Class::B | Class::Leading) => {
+            Ok(class @ (Class::P | Class::B | Class::Leading)) => {
                 // It may have parameter sets for later ones.
-                video.units.complete(&sample);
+                video.units.complete(&sample, class);
                 self.skipped.early += 1;
                 None
             }

@@ -84,7 +84,7 @@ impl UnitCutter {
         let known = bytes.get(..upto).unwrap_or_default();
         let unit = match self.codec {
             Codec::H264 => self.h264.first(known, whole),
-            Codec::H265 | Codec::Av1 => h265::first_unit(known, 0),
+            Codec::H265 | Codec::Av1 => h265::first_unit(known, whole),
         };
         match unit {
             Ok(Some(unit)) if unit.end < known.len() || whole => {

@@ -61,7 +61,7 @@ fn streams_of_av1_encoders_are_thinned_and_joined_without_errors() {
         let found = counts(&units);
         assert!(found.i >= *keys && found.b >= *droppable, "{}: {found:?}", mode.name);
         let mut header = SequenceHeader::new();
-        let complete = |unit: &[u8]| header.complete(unit).into_owned();
+        let complete = |unit: &[u8], class| header.complete(unit, class).into_owned();
         check_stream("obu", mode, &stream, &units, bare, complete);
         assert_eq!(Format::Av1.picture_size(&stream), Size::new(160, 120), "{}", mode.name);
     }
@@ -77,7 +77,7 @@ fn damaged_av1_never_panics() {
         let _ = info(copy);
         for unit in split(copy).map_while(Result::ok) {
             assert_eq!(classifier.classify(unit.bytes), Ok(unit.class));
-            let _ = classifier.classify(&header.complete(unit.bytes));
+            let _ = classifier.classify(&header.complete(unit.bytes, unit.class));
         }
     });
 }

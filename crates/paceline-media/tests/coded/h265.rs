@@ -55,7 +55,7 @@ fn streams_of_x265_are_thinned_and_joined_without_errors() {
         let enough = found.i >= *keys && found.b >= *droppable && found.leading >= *leading;
         assert!(enough, "{name}: {found:?} {}", letters(&units));
         let mut sets = H265ParameterSets::new();
-        let complete = |unit: &[u8]| sets.complete(unit).into_owned();
+        let complete = |unit: &[u8], class| sets.complete(unit, class).into_owned();
         check_stream("hevc", &mode, &stream, &units, bare, complete);
         assert_eq!(Format::H265.picture_size(&stream), Size::new(160, 120), "{name}");
         let hz = info(&stream).unwrap().unwrap().hz;
@@ -75,7 +75,7 @@ fn damaged_h265_never_panics() {
         let _ = info(copy);
         for unit in split(copy).map_while(Result::ok) {
             assert_eq!(classifier.classify(unit.bytes), Ok(unit.class));
-            let _ = classifier.classify(&sets.complete(unit.bytes));
+            let _ = classifier.classify(&sets.complete(unit.bytes, unit.class));
         }
     });
 }

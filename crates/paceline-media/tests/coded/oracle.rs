@@ -54,7 +54,7 @@ pub(crate) fn check_stream(
     stream: &[u8],
     units: &[AccessUnit<'_>],
     bare: impl Fn(&[u8]) -> Vec<u8>,
-    mut complete: impl FnMut(&[u8]) -> Vec<u8>,
+    mut complete: impl FnMut(&[u8], Class) -> Vec<u8>,
 ) {
     let joined: Vec<u8> = units.iter().flat_map(|unit| unit.bytes).copied().collect();
     assert!(joined == stream, "{}: units joined are not the stream", mode.name);
@@ -63,7 +63,8 @@ pub(crate) fn check_stream(
     println!("{}: {:?} {}", mode.name, counts(units), letters(units));
 
     let bared = |(at, unit): (usize, &AccessUnit<'_>)| {
-        complete(&if at == 0 { unit.bytes.to_vec() } else { bare(unit.bytes) })
+        let own = if at == 0 { unit.bytes.to_vec() } else { bare(unit.bytes) };
+        complete(&own, unit.class)
     };
     let whole: Vec<Vec<u8>> = units.iter().enumerate().map(bared).collect();
     let (all, errors) = decoded(format, stream);

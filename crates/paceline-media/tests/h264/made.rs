@@ -4,7 +4,7 @@ use openh264::encoder::Profile;
 use paceline_media::MediaError;
 use paceline_media::h264::{Class, Event, HAS_TRANSCODER, ParameterSets, Transcoder, info};
 
-use crate::support::{MADE, Made, Shown, classes, cut, decode, size, slices, transcode};
+use crate::support::{MADE, Made, Shown, classes, classify, cut, decode, size, slices, transcode};
 
 #[test]
 fn an_encoders_stream_is_cut_into_its_pictures() {
@@ -214,7 +214,8 @@ fn missing_parameter_sets_fail_and_can_be_restored() {
         let output = transcode(&mut transcoder, slices(&once), |_| true);
         assert_eq!(output.coded().len(), 30);
         let mut sets = ParameterSets::new();
-        let whole: Vec<_> = once.iter().map(|unit| sets.complete(unit).into_owned()).collect();
+        let mut complete = |unit: &[u8]| sets.complete(unit, classify(unit).unwrap()).into_owned();
+        let whole: Vec<_> = once.iter().map(|unit| complete(unit)).collect();
         assert_eq!(decode(slices(&whole[10..])).0.len(), 20);
         assert_eq!(decode(slices(&once[10..])).0.len(), 0);
     }

@@ -1,7 +1,7 @@
 //! Decoding from a key picture that is not IDR.
 
 use crate::support::size;
-use paceline_media::h264::{Class, Event, Transcoder, is_idr, split};
+use paceline_media::h264::{Class, Event, Transcoder, is_idr, refresh_frames, split};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -77,6 +77,55 @@ fn decoding_starts_at_open_key_pictures() {
                 let best = best.fold(0.0, f64::max);
                 assert!(best > 30.0, "{params}, unit {start}, picture {number}: {best:.1} dB");
             }
+        }
+    }
+}
+
+#[test]
+fn the_pictures_of_a_gradual_refresh_are_delivered_once_it_is_complete() {
+    let source = format!("testsrc2=s={}x{}:r=25,gblur=sigma=2", SIDES.0, SIDES.1);
+    let input = ["-f", "lavfi", "-i", &source, "-frames:v", "80", "-c:v", "libx264"];
+    let params = "keyint=20:intra-refresh=1:bframes=2:scenecut=0";
+    let output = ["-x264-params", params, "-f", "h264", "-"];
+    let Some(stream) = ffmpeg(&[&input[..], &output].concat(), b"") else {
+        println!(
+            "skipped: the_pictures_of_a_gradual_refresh_are_delivered_once_it_is_complete (no ffmpeg)"
+        );
+        return;
+    };
+    let gray = ["-f", "h264", "-i", "-", "-vf", "format=gray", "-f", "rawvideo", "-"];
+    let shown = ffmpeg(&gray, &stream).unwrap();
+    let source: Vec<_> = shown.chunks(SIDES.0 * SIDES.1).collect();
+    let units: Vec<_> = split(&stream).map(Result::unwrap).collect();
+    let keys = (1..units.len()).filter(|at| units[*at].class == Class::I);
+    let starts: Vec<_> = keys.filter(|at| refresh_frames(units[*at].bytes) > 0).collect();
+    assert!(starts.len() >= 2, "{} refreshes", starts.len());
+    for start in starts.into_iter().take(2) {
+        let mut transcoder = Transcoder::new(Some(size("320x240")), 25.0).unwrap();
+        let (mut coded, mut failed) = (Vec::new(), 0);
+        let mut event = |event| match event {
+            Event::Coded { bytes, .. } => coded.push(bytes),
+            Event::Passed => {}
+            Event::Failed(error) => {
+                assert!(error.to_string().contains("gradual refresh"), "{error}");
+                failed += 1;
+            }
+        };
+        for unit in &units[start..] {
+            transcoder.push(unit.bytes, unit.class, &mut |_| true, &mut event);
+        }
+        transcoder.flush(&mut |_| true, &mut event);
+        assert_eq!(coded.len() + failed, units.len() - start, "unit {start}");
+        let frames = refresh_frames(units[start].bytes) as usize;
+        assert!(
+            (frames..3 * frames + 3).contains(&failed),
+            "{failed} of a refresh of {frames} frames"
+        );
+        let shown = ffmpeg(&gray, &coded.concat()).unwrap();
+        assert_eq!(shown.len(), coded.len() * SIDES.0 * SIDES.1);
+        for (number, picture) in shown.chunks(SIDES.0 * SIDES.1).enumerate() {
+            let best = source.iter().map(|source| psnr(source, picture)).fold(0.0, f64::max);
+            assert!(best > 30.0, "unit {start}, picture {number}: {best:.1} dB");
         }
     }
 }

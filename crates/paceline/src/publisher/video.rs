@@ -33,7 +33,7 @@ impl VideoUnits {
             bytes: payload.len(),
             what: error.to_string(),
         })?;
-        if let Cow::Owned(complete) = self.units.complete(payload) {
+        if let Cow::Owned(complete) = self.units.complete(payload, class) {
             *payload = complete.into();
         }
         if class == Class::I {

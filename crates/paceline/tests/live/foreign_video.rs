@@ -6,7 +6,7 @@ use crate::support::{HostDir, SOON, at_rate, wait_until};
 use paceline::contract::RefusalReason;
 use paceline::status::DropReason;
 use paceline::{Encoding, Kind, Node, Sample, Subscriber, SubscriberBuilder, SubscriberEvent};
-use paceline_media::codec::Codec;
+use paceline_media::codec::{Codec, Units};
 use paceline_media::video::Class;
 use std::time::Duration;
 
@@ -188,9 +188,13 @@ fn problem(
     }
     if form.size.is_none() {
         let mut rest = got.iter().peekable();
-        let mut missing = stream.codec.split(bytes).map(Result::unwrap).collect::<Vec<_>>();
-        missing.retain(|unit| rest.next_if(|it| it.payload[..] == *unit.bytes).is_none());
-        let needed = missing.iter().filter(|unit| unit.class != Class::B).count();
+        // Each key picture is published with its parameter sets.
+        let mut sets = Units::new(stream.codec);
+        let units = stream.codec.split(bytes).map(Result::unwrap);
+        let mut missing: Vec<_> =
+            units.map(|unit| (sets.complete(unit.bytes, unit.class), unit.class)).collect();
+        missing.retain(|(unit, _)| rest.next_if(|it| it.payload[..] == unit[..]).is_none());
+        let needed = missing.iter().filter(|(_, class)| *class != Class::B).count();
         let counted = missing.len() as u64 <= *shed;
         let whole = rest.next().is_none() && needed == 0 && counted;
         let missing = missing.len();
