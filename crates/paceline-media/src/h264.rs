@@ -26,9 +26,13 @@ mod blank;
 #[cfg(feature = "h264")]
 mod coder;
 #[cfg(feature = "h264")]
+mod limit;
+#[cfg(feature = "h264")]
 mod source;
 #[cfg(feature = "h264")]
 mod transcoder;
+#[cfg(feature = "h264")]
+mod within;
 
 use crate::error::MediaError;
 use nal::{Kind, Nals};
@@ -36,6 +40,8 @@ use params::Sps;
 
 pub use crate::video::{AccessUnit, Class, StreamInfo, UNIT_BYTES_MAX, UNIT_NALS_MAX};
 pub use classify::Classifier;
+#[cfg(feature = "h264")]
+pub use limit::{Limit, Want, key_bytes_min};
 pub use sets::ParameterSets;
 pub(crate) use split::Cutter;
 pub use split::{Split, split};

@@ -6,12 +6,15 @@
 
 mod decode;
 mod encode;
+mod short;
 
 pub use decode::{decode, dimensions, is_decodable};
 pub use encode::encode;
 
-pub(crate) use decode::{Samples, decode_samples, to_i420};
-pub(crate) use encode::{ORIENTATION_BYTES, check_quality, encode_samples, insert_orientation};
+pub(crate) use decode::{Samples, decode_samples, to_i420, to_ycbcr};
+pub(crate) use encode::{
+    ORIENTATION_BYTES, Tables, check_quality, encode_samples, insert_orientation,
+};
 
 #[cfg(test)]
 mod tests;

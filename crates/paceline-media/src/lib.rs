@@ -68,6 +68,6 @@ pub use error::MediaError;
 pub use format::Format;
 pub use picture::{Picture, PictureBuf};
 pub use pixel::{ColourRange, PixelFormat};
-pub use scale::Scaler;
+pub use scale::{Scaler, jpeg_bytes_min, png_bytes_min};
 pub use size::{PIXELS_MAX, SIDE_MAX, Size};
 pub use y4m::{FrameRate, Y4mReader, Y4mWriter};

@@ -23,7 +23,7 @@ pub use decode::{decode, dimensions};
 pub use encode::encode;
 
 pub(crate) use decode::decode_samples;
-pub(crate) use encode::encode_samples;
+pub(crate) use encode::{Effort, encode_samples};
 pub use header::is_decodable;
 pub(crate) use header::{SIGNATURE, exif};
 

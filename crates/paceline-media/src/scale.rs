@@ -1,29 +1,26 @@
 //! Spatial scaling of a payload to a smaller one of the same format.
 
+mod coarse;
+mod jpeg;
 mod png;
 mod ros;
 
+pub use jpeg::bytes_min as jpeg_bytes_min;
+pub use png::bytes_min as png_bytes_min;
+
 use fast_image_resize::images::TypedImageRef;
-use fast_image_resize::pixels::{U8, U8x3};
+use fast_image_resize::pixels::U8x3;
 
 use crate::av1;
 use crate::error::MediaError;
-use crate::exif::Orientation;
 use crate::format::Format;
 use crate::h265;
-use crate::jpeg::{
-    ORIENTATION_BYTES, Samples, check_quality, decode_samples, encode_samples, insert_orientation,
-};
-use crate::markers::exif;
+use crate::jpeg::check_quality;
 use crate::picture::{area, split_planes};
 use crate::pixel::PixelFormat;
 use crate::resize::{self, Resize};
 use crate::size::Size;
-
-/// The default quality of scaled JPEG pictures.
-const QUALITY: u8 = 80;
-/// The step between the qualities that are tried for a limit.
-const QUALITY_STEP: u8 = 4;
+use jpeg::QUALITY;
 
 /// Scales payloads down, in the same format. Reuse one per thread.
 ///
@@ -43,8 +40,10 @@ pub struct Scaler {
     /// The quality of JPEG pictures that was set.
     quality: Option<u8>,
     limit: Option<usize>,
-    /// The quality at which the last JPEG picture did not exceed the limit.
+    /// The quality at which the last JPEG picture did not exceed the limit; 0 if none did.
     fitted: u8,
+    /// The bytes that the limit saved of the last picture.
+    saved: usize,
     decoded: Vec<u8>,
     resized: Vec<u8>,
 }
@@ -64,6 +63,7 @@ impl Scaler {
             quality: None,
             limit: None,
             fitted: QUALITY,
+            saved: 0,
             decoded: Vec::new(),
             resized: Vec::new(),
         }
@@ -80,10 +80,18 @@ impl Scaler {
         Ok(())
     }
 
-    /// Sets the largest number of bytes of a JPEG picture, which reduces its quality as needed. A picture that is
-    /// larger at quality 1 is returned as it is. Other formats ignore the limit.
+    /// Sets the largest number of bytes of a JPEG or PNG picture. JPEG pictures get a lower quality, PNG pictures more
+    /// compression, and both less and less detail, as needed. Limits from [`jpeg_bytes_min`]
+    /// and [`png_bytes_min`] are always kept; for a message of ROS 2, in addition to its other fields. Other formats ignore the limit.
     pub const fn set_limit(&mut self, bytes: Option<usize>) {
         self.limit = bytes;
+    }
+
+    /// Returns the bytes that the limit saved of the last PNG picture. Its kind loses nothing otherwise, so its size
+    /// without the limit is worth knowing.
+    #[must_use]
+    pub const fn saved(&self) -> usize {
+        self.saved
     }
 
     /// Returns the picture in `payload`, scaled to exactly `to`, in the same format.
@@ -115,6 +123,7 @@ impl Scaler {
         if !to.fits(from) {
             return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
         }
+        self.saved = 0;
         let fits = self.quality.is_none() && self.limit.is_none_or(|limit| payload.len() <= limit);
         if to == from && (fits || !format.has_quality()) {
             return Ok(payload.to_vec());
@@ -134,53 +143,6 @@ impl Scaler {
             Format::H264 | Format::H265 | Format::Av1 => {
                 Err(refused(format).unwrap_or(MediaError::H264Scale))
             }
-        }
-    }
-
-    fn scale_jpeg(&mut self, payload: &[u8], to: Size) -> Result<Vec<u8>, MediaError> {
-        let mut decoded = std::mem::take(&mut self.decoded);
-        let mut resized = std::mem::take(&mut self.resized);
-        let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
-            resized.resize(area(to) * kind.per_pixel(), 0);
-            match kind {
-                Samples::Grey => {
-                    self.resize.pixels::<U8>((&mut decoded, from), (&mut resized, to))?
-                }
-                Samples::Ycbcr | Samples::Rgb => {
-                    self.resize.pixels::<U8x3>((&mut decoded, from), (&mut resized, to))?;
-                }
-            }
-            let orientation = exif(payload).and_then(Orientation::read);
-            let limit = self.limit;
-            if orientation.is_some() {
-                self.limit = limit.map(|limit| limit.saturating_sub(ORIENTATION_BYTES));
-            }
-            let mut coded = self.encode(to, kind, &resized);
-            self.limit = limit;
-            if let (Ok(coded), Some(orientation)) = (&mut coded, orientation) {
-                insert_orientation(coded, orientation);
-            }
-            coded
-        });
-        (self.decoded, self.resized) = (decoded, resized);
-        result
-    }
-
-    /// Encodes a JPEG picture at the highest quality that does not exceed the limit, near that of the last picture.
-    fn encode(&mut self, to: Size, kind: Samples, pixels: &[u8]) -> Result<Vec<u8>, MediaError> {
-        let most = self.quality.unwrap_or(QUALITY);
-        let mut quality = self.fitted.saturating_add(QUALITY_STEP).min(most);
-        loop {
-            let coded = encode_samples(to, kind, pixels, quality)?;
-            let limit = self.limit.unwrap_or(usize::MAX);
-            if coded.len() <= limit || quality == 1 {
-                self.fitted = quality;
-                return Ok(coded);
-            }
-            // The number of bytes falls by less than the quality.
-            let part = usize::from(quality) * limit / coded.len();
-            let lower = u8::try_from(part).unwrap_or(u8::MAX);
-            quality = lower.min(quality.saturating_sub(QUALITY_STEP)).max(1);
         }
     }
 

@@ -26,6 +26,7 @@ mod flood;
 mod grant;
 mod graph;
 mod idle;
+mod least;
 mod linger;
 mod links;
 mod message;
@@ -52,6 +53,7 @@ mod survey;
 mod tie;
 mod trial;
 mod unread;
+mod variant;
 mod ways;
 
 pub use access::TOKENS_MAX;

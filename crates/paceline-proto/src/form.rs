@@ -23,12 +23,21 @@ pub enum Unscalable {
     Codec,
     /// They are Bayer patterns, depth or another kind of picture that is not scaled.
     Pixels,
+    /// The encoder does not code the requested size.
+    Sides,
 }
 
 impl Unscalable {
     /// All reasons; the index is the byte on the wire.
-    const ALL: [Self; 6] =
-        [Self::Interlaced, Self::Chroma, Self::Depth, Self::Profile, Self::Codec, Self::Pixels];
+    const ALL: [Self; 7] = [
+        Self::Interlaced,
+        Self::Chroma,
+        Self::Depth,
+        Self::Profile,
+        Self::Codec,
+        Self::Pixels,
+        Self::Sides,
+    ];
 
     /// Returns the byte on the wire.
     #[must_use]
@@ -40,6 +49,7 @@ impl Unscalable {
             Self::Profile => 3,
             Self::Codec => 4,
             Self::Pixels => 5,
+            Self::Sides => 6,
         }
     }
 
@@ -61,6 +71,7 @@ impl fmt::Display for Unscalable {
             Self::Pixels => {
                 "its pixels are of an encoding that is not scaled, such as Bayer or depth"
             }
+            Self::Sides => "its encoder needs even sides of 16x16 to 3840x2160 or 2160x3840",
         })
     }
 }

@@ -21,6 +21,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::NoAnswer => "no_answer",
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
         RefusalReason::Unscalable { .. } => "unscalable",
+        RefusalReason::BitRate { .. } => "bit_rate",
         RefusalReason::Rights { .. } => "rights",
         RefusalReason::Unencrypted => "unencrypted",
         RefusalReason::Opposite { .. } => "opposite",
@@ -70,7 +71,7 @@ impl Refusal {
     }
 
     /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`, `host_buffer`,
-    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `opposite`, `no_second_path`,
+    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `bit_rate`, `opposite`, `no_second_path`,
     /// `too_many_spares` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
@@ -125,9 +126,9 @@ impl Refusal {
         if let RefusalReason::SizeAboveSource { source, .. } = self.0.reason {
             add("size", (source.width, source.height).into_pyobject(py)?.into_any())?;
         }
-        if let (true, [rate, size]) = (offer.together, &offers[..]) {
+        if let (true, [rate, size, ..]) = (offer.together, &offers[..]) {
             rate.update(size.as_mapping())?;
-            offers.truncate(1);
+            offers.remove(1);
         }
         Ok(offers)
     }

@@ -51,7 +51,7 @@ pub struct RecordedOffer {
     /// A smaller size of pictures, such as 160x120.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
-    /// True if the rate and the size suffice only together.
+    /// True if the rate and the size are one alternative.
     #[serde(default)]
     pub together: bool,
     /// A lower bit rate, in bits per second.

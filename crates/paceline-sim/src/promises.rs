@@ -10,6 +10,7 @@ mod classes;
 mod film;
 mod lay;
 mod mix;
+mod offers;
 mod oracle;
 mod scaled;
 mod several;
@@ -128,6 +129,14 @@ pub fn run_films(seed: u64, films: &[Film]) -> Result<PromisesResult, String> {
     run_with(seed, policy(seed), (Mix { films: 500, ..Mix::FULL }, films))
 }
 
+/// Like [`run_full`], where refused requests take an offer of their refusal.
+///
+/// # Errors
+/// Returns the first offer that was refused, or contract that was broken.
+pub fn run_offers(seed: u64) -> Result<PromisesResult, String> {
+    run_under(seed, policy(seed), Mix { offers: 1_000, tied: 0, idle: 0, shared: 0, ..Mix::FULL })
+}
+
 fn policy(seed: u64) -> Policy {
     Random::new(seed).one_of(POLICIES).unwrap_or_default()
 }
@@ -174,8 +183,9 @@ fn run_with(
         run.add_asked_or_tied();
     }
     run.world.run_for(SETTLING);
+    let offers = run.take_offers();
     run.begin();
-    let result = run.go_on().and_then(|()| run.release());
+    let result = offers.and_then(|()| run.go_on()).and_then(|()| run.release());
     result.map_err(|error| format!("seed {seed} under {policy}: {error}"))?;
     Ok(run.outcome)
 }

@@ -2,7 +2,7 @@
 //! capacity. `cargo xtask long` runs more of them.
 
 use paceline_sched::Policy;
-use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run, run_full, run_under};
+use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run, run_full, run_offers, run_under};
 
 /// The number of networks per discipline.
 const SEEDS: u64 = 40;
@@ -74,6 +74,28 @@ fn contracts_of_scaled_tied_idle_and_publishers_requests_are_kept() {
     assert!(all.films > 1_000, "{all}");
     assert!(all.both > 50 && all.neither > 20, "{all}");
     assert!(all.released > 100 && all.by_publisher > 50, "{all}");
+}
+
+fn offers(seeds: u64) -> PromisesResult {
+    let mut all = PromisesResult::default();
+    for seed in 0..seeds {
+        all.add(&run_offers(seed).unwrap_or_else(|error| panic!("{error}")));
+    }
+    println!("all: {all}");
+    all
+}
+
+#[test]
+fn every_offer_of_a_refusal_is_granted_and_kept() {
+    let all = offers(40);
+    assert!(all.offers > 50 && all.pairs > 0, "{all}");
+}
+
+#[test]
+#[ignore = "minutes: cargo xtask long runs it"]
+fn a_thousand_offers_are_granted_and_kept() {
+    let all = offers(800);
+    assert!(all.offers > 1_000 && all.pairs > 20, "{all}");
 }
 
 /// The first samples of a half arrived before its mark; samples under a new contract waited behind best effort of their

@@ -8,6 +8,7 @@ use openh264::formats::YUVSource;
 use openh264::{OpenH264API, Timestamp};
 
 use super::colour::Colour;
+use super::limit::{Detail, Limit};
 use super::{Class, Classifier};
 use crate::error::MediaError;
 use crate::picture::split_planes;
@@ -15,8 +16,10 @@ use crate::pixel::PixelFormat;
 use crate::resize::Resize;
 use crate::size::Size;
 
-/// The default target of the rate control in bits per pixel.
+/// The default target of the rate control: bits per pixel, and bits per picture. Small pictures have more detail per
+/// pixel, and headers.
 const BITS_PER_PIXEL: f64 = 0.1;
+const BITS_PER_PICTURE: f64 = 1_000.0;
 
 /// The longest time between I pictures, in seconds of encoded pictures.
 const KEY_SECONDS: f64 = 2.0;
@@ -38,17 +41,22 @@ pub(super) struct Coder {
     hz: f64,
     /// The target of the rate control in bits per second; `None` for the default of the size.
     bits: Option<u32>,
-    resize: Resize,
+    pub(super) resize: Resize,
     scaled: Vec<u8>,
     encoder: Option<(Size, Encoder)>,
     /// The range and colour space of the pictures, which their SPS repeats.
     colour: Option<Colour>,
     /// The largest number of pictures from one I picture to the next.
-    key_every: u64,
+    pub(super) key_every: u64,
     /// The pictures encoded since the last I picture, including that one.
     since_key: u64,
     key: bool,
     coded: u64,
+    /// The pictures have limits.
+    pub(super) limited: bool,
+    /// No I picture is encoded now.
+    pub(super) keeps_reference: bool,
+    pub(super) detail: Detail,
 }
 
 impl Coder {
@@ -67,6 +75,9 @@ impl Coder {
             since_key: 0,
             key: true,
             coded: 0,
+            limited: false,
+            keeps_reference: false,
+            detail: Detail::default(),
         })
     }
 
@@ -91,25 +102,31 @@ impl Coder {
         }
     }
 
-    /// Returns one unit of size `to` (the picture's if `None`) with `picture`.
+    /// Returns one unit of size `to` (the picture's if `None`) with `picture`; `None` if there is no room for it within
+    /// the limit.
     pub(super) fn code(
         &mut self,
         picture: &impl YUVSource,
         to: Option<Size>,
-    ) -> Result<(Class, Vec<u8>), MediaError> {
+        limit: Option<Limit>,
+    ) -> Result<Option<(Class, Vec<u8>)>, MediaError> {
         let from = size_of(picture)?;
         let to = to.unwrap_or(from);
         check_target(to)?;
         if !to.fits(from) {
             return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
         }
-        if to == from {
-            return self.encode(picture, to);
+        if to == from && limit.is_none() {
+            return self.encode(picture, to).map(Some);
         }
         let mut scaled = std::mem::take(&mut self.scaled);
-        let coded = self
-            .scale(picture, from, &mut scaled, to)
-            .and_then(|planes| self.encode(&Planes { planes, size: to }, to));
+        let planes = self.scale(picture, from, &mut scaled, to);
+        let coded = match limit {
+            None => {
+                planes.and_then(|planes| self.encode(&Planes { planes, size: to }, to)).map(Some)
+            }
+            Some(limit) => planes.map(drop).and_then(|()| self.code_within(&mut scaled, to, limit)),
+        };
         self.scaled = scaled;
         coded
     }
@@ -133,7 +150,7 @@ impl Coder {
         Ok([luma, cb, cr])
     }
 
-    fn encode(
+    pub(super) fn encode(
         &mut self,
         picture: &impl YUVSource,
         size: Size,
@@ -149,14 +166,14 @@ impl Coder {
                 self.key = true;
                 let made = Encoder::with_api_config(
                     OpenH264API::from_source(),
-                    config(size, self.hz, self.bits, self.colour),
+                    config(size, self.hz, (self.bits, self.limited), self.colour),
                 );
                 let mut encoder = made.map_err(|error| refuse(&error))?;
                 silence(&mut encoder);
                 encoder
             }
         };
-        if self.key || self.since_key >= self.key_every {
+        if !self.keeps_reference && (self.key || self.since_key >= self.key_every) {
             encoder.force_intra_frame();
         }
         let millis = self.coded.saturating_mul(1000) / whole(encoder_hz(self.hz)).max(1);
@@ -210,15 +227,21 @@ fn encoder_hz(hz: f64) -> f64 {
 
 /// Returns the configuration: Baseline, one slice and one reference, no B pictures, no skipped pictures,
 /// one thread.
-fn config(size: Size, hz: f64, bits: Option<u32>, colour: Option<Colour>) -> EncoderConfig {
+fn config(
+    size: Size,
+    hz: f64,
+    (bits, limited): (Option<u32>, bool),
+    colour: Option<Colour>,
+) -> EncoderConfig {
     // The rate control counts pictures: at rates outside its range it needs the bits of as many pictures.
     let scaled = |bits: u32| whole(f64::from(bits) * encoder_hz(hz) / hz);
-    // Only a bit rate that was set is worth more loss of quality than this.
-    let coarsest = if bits.is_some() { 51 } else { 40 };
+    // Only a bit rate that was set, or a limit, is worth more loss of quality than this.
+    let coarsest = if bits.is_some() || limited { 51 } else { 40 };
     let bits = bits.map(scaled);
     let hz = encoder_hz(hz);
     let pixels = u32::try_from(size.pixels()).unwrap_or(u32::MAX);
-    let bits = bits.unwrap_or_else(|| whole(f64::from(pixels) * hz * BITS_PER_PIXEL));
+    let bits =
+        bits.unwrap_or_else(|| whole((f64::from(pixels) * BITS_PER_PIXEL + BITS_PER_PICTURE) * hz));
     let config = EncoderConfig::new()
         .profile(Profile::Baseline)
         .max_frame_rate(FrameRate::from_hz(narrow(hz)))
@@ -293,9 +316,9 @@ fn size_of(picture: &impl YUVSource) -> Result<Size, MediaError> {
 }
 
 /// Scaled planes without padding.
-struct Planes<'a> {
-    planes: [&'a [u8]; 3],
-    size: Size,
+pub(super) struct Planes<'a> {
+    pub(super) planes: [&'a [u8]; 3],
+    pub(super) size: Size,
 }
 
 impl YUVSource for Planes<'_> {

@@ -8,6 +8,7 @@ use super::Class;
 use super::blank;
 use super::classify::PictureOrder;
 use super::coder::{Coder, check_target};
+use super::limit::Want;
 use super::params::{Params, Sps};
 use super::picture::Picture;
 use super::scan::{Scan, scan};
@@ -28,6 +29,8 @@ pub enum Event {
     },
     /// The picture was presented but not wanted, and was neither scaled nor encoded.
     Passed,
+    /// The picture was presented and wanted, but its limit has no room, not even for one colour.
+    OverLimit,
     /// The unit could not be decoded, or its picture could not be encoded.
     Failed(MediaError),
 }
@@ -38,19 +41,20 @@ pub enum Event {
 /// profile. An I picture is encoded first, after a change of size, on request, and at least once in each
 /// 2 seconds of encoded pictures; all others are P pictures. An I unit contains its parameter sets.
 ///
-/// By default the rate control aims at 0.1 bit per pixel, so 320x180 at 5 pictures per second takes about 29
-/// kbit/s. It encodes every wanted picture, so pictures with much motion may take more.
+/// By default the rate control aims at 1,000 bits and 0.1 bit per pixel, so 320x180 at 5 pictures per second takes about
+/// 34 kbit/s. It encodes every wanted picture, so pictures with much motion may take more, unless they have a [`Limit`](super::Limit).
+/// Then they get less and less detail, as needed.
 ///
 /// Each pushed unit has exactly one [`Event`], immediately or later, in presentation order: the decoder
 /// may buffer up to 16 pictures. Damaged units fail. The units after them up to the next I unit fail
 /// too, because they depend on them.
 ///
 /// ```
-/// use paceline_media::h264::{Class, Event, Transcoder};
+/// use paceline_media::h264::{Class, Event, Transcoder, Want};
 ///
 /// let mut transcoder = Transcoder::new(Some("320x180".parse()?), 5.0)?;
 /// let mut events = Vec::new();
-/// transcoder.push(b"no unit", Class::P, &mut |_| true, &mut |event| events.push(event));
+/// transcoder.push(b"no unit", Class::P, &mut |_| Want::Yes, &mut |event| events.push(event));
 /// assert!(matches!(events[..], [Event::Failed(_)]));
 /// # Ok::<(), paceline_media::MediaError>(())
 /// ```
@@ -138,7 +142,7 @@ impl Transcoder {
         &mut self,
         unit: &[u8],
         class: Class,
-        wanted: &mut dyn FnMut(u64) -> bool,
+        wanted: &mut dyn FnMut(u64) -> Want,
         event: &mut dyn FnMut(Event),
     ) {
         let picture = match self.scan(unit) {
@@ -163,7 +167,7 @@ impl Transcoder {
         &mut self,
         unit: &[u8],
         class: Class,
-        wanted: &mut dyn FnMut(u64) -> bool,
+        wanted: &mut dyn FnMut(u64) -> Want,
         event: &mut dyn FnMut(Event),
     ) {
         let Ok(Scan { picture, .. }) = self.scan(unit) else { return };
@@ -177,7 +181,7 @@ impl Transcoder {
         unit: &[u8],
         (picture, key): (&Picture, bool),
         kind: Unit,
-        wanted: &mut dyn FnMut(u64) -> bool,
+        wanted: &mut dyn FnMut(u64) -> Want,
         event: &mut dyn FnMut(Event),
     ) {
         let sps = picture.pps.and_then(|pps| self.params.of(pps)).map(|(sps, _)| *sps);
@@ -214,14 +218,14 @@ impl Transcoder {
         for unit in units {
             let Ok(Scan { picture, .. }) = self.scan(&unit) else { return };
             let order = self.order.of(&picture);
-            self.decode(&unit, (order, Unit::Received), &mut |_| false, &mut |_| ());
+            self.decode(&unit, (order, Unit::Received), &mut |_| Want::No, &mut |_| ());
         }
     }
 
     /// Reports the events of all units pushed so far, at the end of a stream.
     ///
     /// The next unit pushed should be an I unit.
-    pub fn flush(&mut self, wanted: &mut dyn FnMut(u64) -> bool, event: &mut dyn FnMut(Event)) {
+    pub fn flush(&mut self, wanted: &mut dyn FnMut(u64) -> Want, event: &mut dyn FnMut(Event)) {
         let Self { source, coder, to, .. } = self;
         if let Ok(source) = source {
             for picture in source.rest() {
@@ -301,7 +305,7 @@ impl Transcoder {
     fn lose(
         &mut self,
         reason: MediaError,
-        wanted: &mut dyn FnMut(u64) -> bool,
+        wanted: &mut dyn FnMut(u64) -> Want,
         event: &mut dyn FnMut(Event),
     ) {
         self.flush(wanted, event);
@@ -314,7 +318,7 @@ impl Transcoder {
         &mut self,
         unit: &[u8],
         (order, kind): (Option<i64>, Unit),
-        wanted: &mut dyn FnMut(u64) -> bool,
+        wanted: &mut dyn FnMut(u64) -> Want,
         event: &mut dyn FnMut(Event),
     ) {
         let Self { source, coder, to, owed, shown, .. } = self;
@@ -407,7 +411,7 @@ fn present(
     to: Option<Size>,
     coder: &mut Coder,
     (owed, shown): (&mut Owed, &mut u64),
-    wanted: &mut dyn FnMut(u64) -> bool,
+    wanted: &mut dyn FnMut(u64) -> Want,
     event: &mut dyn FnMut(Event),
 ) {
     match owed.units.pop_first() {
@@ -418,12 +422,14 @@ fn present(
     }
     let number = *shown;
     *shown += 1;
-    event(if !wanted(number) {
-        Event::Passed
-    } else {
-        match coder.code(picture, to) {
-            Ok((class, bytes)) => Event::Coded { class, bytes },
-            Err(error) => Event::Failed(error),
-        }
+    let limit = match wanted(number) {
+        Want::No => return event(Event::Passed),
+        Want::Yes => None,
+        Want::Within(limit) => Some(limit),
+    };
+    event(match coder.code(picture, to, limit) {
+        Ok(Some((class, bytes))) => Event::Coded { class, bytes },
+        Ok(None) => Event::OverLimit,
+        Err(error) => Event::Failed(error),
     });
 }

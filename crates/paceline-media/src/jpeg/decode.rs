@@ -214,7 +214,8 @@ fn halve_chroma(upper: &[u8], lower: &[u8], cb: &mut [u8], cr: &mut [u8]) {
     }
 }
 
-fn to_ycbcr(samples: &mut [u8]) {
+/// Converts interleaved RGB samples to luma, Cb and Cr.
+pub(crate) fn to_ycbcr(samples: &mut [u8]) {
     for pixel in samples.chunks_exact_mut(3) {
         if let [a, b, c] = pixel {
             (*a, *b, *c) = rgb_to_ycbcr(*a, *b, *c);

@@ -3,6 +3,7 @@
 use jpeg_encoder::{ColorType, Encoder, EncodingError, ImageBuffer, JpegColorType, SamplingFactor};
 
 use super::Samples;
+use super::short::shorten;
 use crate::error::MediaError;
 use crate::exif::Orientation;
 use crate::markers::{APP1, EXIF};
@@ -24,7 +25,7 @@ pub fn encode(picture: &Picture<'_>, quality: u8) -> Result<Vec<u8>, MediaError>
             with_encoder(size, quality, |encoder| encoder.encode_image(image))
         }
         (PixelFormat::I420 | PixelFormat::Rgb8, _) => {
-            encode_samples(size, Samples::Rgb, picture.bytes(), quality)
+            encode_samples(size, Samples::Rgb, picture.bytes(), (quality, Tables::Standard))
         }
     }
 }
@@ -34,7 +35,7 @@ pub(crate) fn encode_samples(
     size: Size,
     kind: Samples,
     samples: &[u8],
-    quality: u8,
+    (quality, tables): (u8, Tables),
 ) -> Result<Vec<u8>, MediaError> {
     let colour = match kind {
         Samples::Grey => ColorType::Luma,
@@ -42,7 +43,21 @@ pub(crate) fn encode_samples(
         Samples::Rgb => ColorType::Rgb,
     };
     let (width, height) = sides(size)?;
-    with_encoder(size, quality, |encoder| encoder.encode(samples, width, height, colour))
+    let coded =
+        with_encoder(size, quality, |encoder| encoder.encode(samples, width, height, colour))?;
+    Ok(match tables {
+        Tables::Standard => coded,
+        Tables::Short => shorten(coded),
+    })
+}
+
+/// The code tables of a JPEG picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tables {
+    /// Those of the standard: 420 bytes.
+    Standard,
+    /// Those of the standard, up to the last used code word. That costs an additional pass.
+    Short,
 }
 
 /// Checks a JPEG quality.

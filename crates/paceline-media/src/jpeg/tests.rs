@@ -28,7 +28,7 @@ fn gradient(size: Size) -> PictureBuf {
 
 fn grey_jpeg(size: Size) -> Vec<u8> {
     let samples = vec![77; usize::try_from(size.pixels()).unwrap()];
-    encode_samples(size, Samples::Grey, &samples, 90).unwrap()
+    encode_samples(size, Samples::Grey, &samples, (90, Tables::Standard)).unwrap()
 }
 
 /// Returns a header without a picture.

@@ -19,7 +19,17 @@ use crate::size::Size;
 /// [`MediaError::PngEncode`] if the encoder rejects the picture, which no picture is known to cause.
 pub fn encode(picture: &Picture<'_>) -> Result<Vec<u8>, MediaError> {
     let rgb = picture.to_rgb8();
-    encode_samples(picture.size(), Samples { colour: Colour::Rgb, wide: false }, rgb.bytes(), None)
+    let kind = Samples { colour: Colour::Rgb, wide: false };
+    encode_samples(picture.size(), kind, rgb.bytes(), (Effort::Fast, None))
+}
+
+/// The time that compression may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// As little as possible.
+    Fast,
+    /// Several times that, for fewer bytes.
+    Best,
 }
 
 /// Encodes interleaved samples.
@@ -27,7 +37,7 @@ pub(crate) fn encode_samples(
     size: Size,
     kind: Samples,
     samples: &[u8],
-    orientation: Option<Orientation>,
+    (effort, orientation): (Effort, Option<Orientation>),
 ) -> Result<Vec<u8>, MediaError> {
     let refused = |error: EncodingError| MediaError::PngEncode { size, reason: error.to_string() };
     // About half of the samples; this estimate avoids most reallocations.
@@ -40,7 +50,10 @@ pub(crate) fn encode_samples(
         Colour::Rgba => ColorType::Rgba,
     });
     encoder.set_depth(if kind.wide { BitDepth::Sixteen } else { BitDepth::Eight });
-    encoder.set_compression(Compression::Fast);
+    encoder.set_compression(match effort {
+        Effort::Fast => Compression::Fast,
+        Effort::Best => Compression::Balanced,
+    });
     let mut writer = encoder.write_header().map_err(refused)?;
     if let Some(orientation) = orientation {
         writer.write_chunk(ChunkType(EXIF), &orientation.tiff()).map_err(refused)?;

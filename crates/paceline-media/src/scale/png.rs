@@ -5,21 +5,44 @@ use fast_image_resize::images::TypedImage;
 use fast_image_resize::pixels::{InnerPixel, U8, U8x3, U16, U16x2, U16x3, U16x4};
 
 use super::Scaler;
+use super::coarse::flatten;
 use crate::error::MediaError;
 use crate::exif::Orientation;
 use crate::picture::area;
-use crate::png::{Colour, Samples, decode_samples, encode_samples, exif};
+use crate::png::{Colour, Effort, Samples, encode_samples, exif};
 use crate::size::Size;
+
+/// The greatest number of bytes of the headers of a scaled picture.
+const HEADERS_MAX: u64 = 256;
+/// The number of pixels of one colour, of four channels of 16 bits, that take a byte at most.
+const COARSEST_PIXELS: u64 = 16;
+
+/// Returns the most bytes of a scaled PNG picture of this size at the lowest setting, whatever it shows: the least
+/// limit that [`Scaler::set_limit`] keeps. At that setting it has one colour.
+#[must_use]
+pub fn bytes_min(size: Size) -> u64 {
+    // A filter and the first pixel of each row.
+    HEADERS_MAX + size.pixels() / COARSEST_PIXELS + 2 * u64::from(size.height)
+}
 
 impl Scaler {
     pub(super) fn scale_png(&mut self, payload: &[u8], to: Size) -> Result<Vec<u8>, MediaError> {
         let mut decoded = std::mem::take(&mut self.decoded);
         let mut resized = std::mem::take(&mut self.resized);
-        let result = decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
+        let result = crate::png::decode_samples(payload, &mut decoded).and_then(|(from, kind)| {
             resized.resize(area(to) * kind.per_pixel(), 0);
             self.resize_samples(kind, (&mut decoded, from), (&mut resized, to))?;
             let orientation = exif(payload).and_then(Orientation::read);
-            encode_samples(to, kind, &resized, orientation)
+            let coded = encode_samples(to, kind, &resized, (Effort::Fast, orientation))?;
+            let whole = coded.len();
+            let coded = match self.limit {
+                Some(limit) if whole > limit => {
+                    fit((to, kind), &mut resized, orientation, limit)?
+                }
+                Some(_) | None => coded,
+            };
+            self.saved = whole.saturating_sub(coded.len());
+            Ok(coded)
         });
         (self.decoded, self.resized) = (decoded, resized);
         result
@@ -58,4 +81,31 @@ impl Scaler {
         kind.narrow(P::components(small.pixels()), target);
         Ok(())
     }
+}
+
+/// Encodes a picture within a limit: with better compression, and then with less and less detail. The last one, of one
+/// colour, may still exceed the limit.
+fn fit(
+    (size, kind): (Size, Samples),
+    samples: &mut [u8],
+    orientation: Option<Orientation>,
+    limit: usize,
+) -> Result<Vec<u8>, MediaError> {
+    let setting = (Effort::Best, orientation);
+    let mut coded = encode_samples(size, kind, samples, setting)?;
+    let side = usize::try_from(size.width.max(size.height)).unwrap_or(usize::MAX);
+    let mut cell = 1_usize;
+    while coded.len() > limit && cell < side {
+        cell *= 2;
+        let channels = kind.colour.channels();
+        for channel in 0..channels {
+            if kind.wide {
+                flatten(samples.as_chunks_mut::<2>().0, size, (channel, channels), cell);
+            } else {
+                flatten(samples, size, (channel, channels), cell);
+            }
+        }
+        coded = encode_samples(size, kind, samples, setting)?;
+    }
+    Ok(coded)
 }

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::jpeg::{Samples, Tables, encode_samples};
 use crate::{PictureBuf, jpeg};
 
 fn size(width: u32, height: u32) -> Size {
@@ -58,7 +59,8 @@ fn jpeg_pictures_stay_jpeg() {
         let scaled = scaler.scale(&Format::Jpeg, &payload, to).unwrap();
         assert_eq!(jpeg::dimensions(&scaled), Ok(to));
     }
-    let grey = encode_samples(size(40, 40), Samples::Grey, &[90; 1600], 90).unwrap();
+    let grey =
+        encode_samples(size(40, 40), Samples::Grey, &[90; 1600], (90, Tables::Standard)).unwrap();
     let scaled = scaler.scale(&Format::Jpeg, &grey, size(10, 10)).unwrap();
     let picture = jpeg::decode(&scaled, PixelFormat::I420).unwrap();
     assert!(picture.as_picture().luma(5, 5).unwrap().abs_diff(90) <= 1);
@@ -133,4 +135,58 @@ proptest! {
         let coded = scaler.scale(&Format::Jpeg, &coded, to).unwrap();
         prop_assert_eq!(jpeg::dimensions(&coded), Ok(to));
     }
+}
+
+/// Decodes a JPEG picture to gray with ffmpeg; `None` if it is not installed.
+fn foreign_luma(payload: &[u8]) -> Option<Vec<u8>> {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-f", "mjpeg", "-i", "-", "-f", "rawvideo"]);
+    command.args(["-pix_fmt", "gray", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().ok()?;
+    child.stdin.take().unwrap().write_all(payload).unwrap();
+    Some(child.wait_with_output().unwrap().stdout)
+}
+
+/// At the least limit, pictures of noise fit, and other decoders show the same as this one.
+#[test]
+fn jpeg_pictures_of_noise_fit_the_least_limit() {
+    let (mut random, mut coarse) = (7_u64, 0);
+    let mut next = |most: u32| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
+        u32::try_from(random >> 33).unwrap() % most
+    };
+    for round in 0..200 {
+        let from = size(2 + next(127), 2 + next(127));
+        let to = size(1 + next(from.width), 1 + next(from.height));
+        let (cell, high) = (1 + next(24), 1 + next(255));
+        let mut bytes = vec![0; area(from) * 3];
+        let salt = next(u32::MAX);
+        for (at, byte) in (0..).zip(&mut bytes) {
+            let (x, y) = (at % (from.width * 3) / cell, at / (from.width * 3) / cell);
+            let hash = (x ^ y.wrapping_mul(2_654_435_761) ^ salt).wrapping_mul(2_246_822_519);
+            *byte = u8::try_from((hash >> 13) % 2 * high).unwrap();
+        }
+        let source = PictureBuf::new(PixelFormat::Rgb8, from, bytes).unwrap();
+        let payload = jpeg::encode(&source.as_picture(), 95).unwrap();
+        let limit = usize::try_from(jpeg_bytes_min(to)).unwrap();
+        let mut scaler = Scaler::new();
+        scaler.set_limit(Some(limit));
+        let scaled = scaler.scale(&Format::Jpeg, &payload, to).unwrap();
+        assert!(scaled.len() <= limit, "{from} to {to}: {} bytes of {limit}", scaled.len());
+        assert_eq!(jpeg::dimensions(&scaled), Ok(to));
+        let picture = jpeg::decode(&scaled, PixelFormat::I420).unwrap();
+        // The tables of the standard alone have 420 bytes.
+        coarse += usize::from(scaled.len() < 420);
+        if round % 10 == 0
+            && let Some(luma) = foreign_luma(&scaled)
+        {
+            let own = &picture.bytes()[..luma.len()];
+            let worst = own.iter().zip(&luma).map(|(a, b)| a.abs_diff(*b)).max();
+            // ffmpeg converts to the limited range.
+            assert!(luma.len() == area(to) && worst <= Some(20), "{to}: {worst:?}");
+        }
+    }
+    assert!(coarse > 20, "{coarse} of 200 have shorter tables");
 }

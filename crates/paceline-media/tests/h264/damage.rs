@@ -2,7 +2,7 @@
 //! next I unit.
 
 use openh264::encoder::Profile;
-use paceline_media::h264::{Class, Event, Transcoder, info, split};
+use paceline_media::h264::{Class, Event, Transcoder, Want, info, split};
 use proptest::prelude::*;
 
 use crate::support::{MADE, Made, classify, cut, size, slices, transcode};
@@ -125,9 +125,9 @@ fn a_unit_of_the_wrong_class_has_no_effect() {
     for wrong in [Class::I, Class::P, Class::B] {
         let (mut transcoder, mut events) = (transcoder(), Vec::new());
         for unit in &units {
-            transcoder.push(unit, wrong, &mut |_| true, &mut |event| events.push(event));
+            transcoder.push(unit, wrong, &mut |_| Want::Yes, &mut |event| events.push(event));
         }
-        transcoder.flush(&mut |_| true, &mut |event| events.push(event));
+        transcoder.flush(&mut |_| Want::Yes, &mut |event| events.push(event));
         assert_eq!(events.len(), 6);
         assert!(events.iter().all(|event| matches!(event, Event::Coded { .. })));
     }

@@ -64,7 +64,7 @@ fn i_pictures_come_first_every_two_seconds_and_on_request() {
         }
         let class = if number == 0 { Class::I } else { Class::P };
         // Only even pictures are wanted: picture 6 satisfies the requests made at 5 and at 6.
-        transcoder.push(unit, class, &mut |number| number % 2 == 0, &mut |event| {
+        transcoder.push(unit, class, &mut |number| (number % 2 == 0).into(), &mut |event| {
             if let Event::Coded { class, .. } = event {
                 classes.push(class);
             }

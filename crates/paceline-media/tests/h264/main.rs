@@ -5,6 +5,7 @@
 //! Streams that no encoder produces on request are in the unit tests.
 
 mod damage;
+mod fidelity;
 mod made;
 mod open;
 mod quiet;

@@ -1,7 +1,7 @@
 //! Decoding from a key picture that is not IDR.
 
 use crate::support::size;
-use paceline_media::h264::{Class, Event, Transcoder, is_idr, refresh_frames, split};
+use paceline_media::h264::{Class, Event, Transcoder, Want, is_idr, refresh_frames, split};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -55,7 +55,7 @@ fn decoding_starts_at_open_key_pictures() {
             let (mut coded, mut failed) = (Vec::new(), Vec::new());
             let mut event = |event| match event {
                 Event::Coded { bytes, .. } => coded.push(bytes),
-                Event::Passed => {}
+                Event::Passed | Event::OverLimit => {}
                 Event::Failed(error) => failed.push(error.to_string()),
             };
             let mut leading = true;
@@ -63,11 +63,11 @@ fn decoding_starts_at_open_key_pictures() {
             for (at, unit) in units.iter().enumerate().skip(start).take(36) {
                 leading &= at == start || unit.class == Class::Leading;
                 if at == start || !leading {
-                    transcoder.push(unit.bytes, unit.class, &mut |_| true, &mut event);
+                    transcoder.push(unit.bytes, unit.class, &mut |_| Want::Yes, &mut event);
                     pushed += 1;
                 }
             }
-            transcoder.flush(&mut |_| true, &mut event);
+            transcoder.flush(&mut |_| Want::Yes, &mut event);
             assert!(failed.is_empty(), "{params}, unit {start}: {failed:?}");
             assert_eq!(coded.len(), pushed, "{params}, unit {start}");
             let shown = ffmpeg(&gray, &coded.concat()).unwrap();

@@ -7,7 +7,7 @@ use crate::support::{classes, cut, decode, size, transcode};
 
 /// Returns a recording; without one, prints a line and returns `None`.
 #[expect(clippy::disallowed_methods, reason = "recordings lie outside the repository")]
-fn recording(test: &str, name: &str) -> Option<Vec<u8>> {
+pub(crate) fn recording(test: &str, name: &str) -> Option<Vec<u8>> {
     let Some(folder) = std::env::var_os("PACELINE_DATA") else {
         println!("skipped: {test} (PACELINE_DATA is not set)");
         return None;

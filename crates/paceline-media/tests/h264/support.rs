@@ -118,7 +118,7 @@ impl Output {
     pub(crate) fn coded(&self) -> Vec<(Class, &[u8])> {
         let coded = self.events.iter().filter_map(|event| match event {
             Event::Coded { class, bytes } => Some((*class, bytes.as_slice())),
-            Event::Passed | Event::Failed(_) => None,
+            Event::Passed | Event::OverLimit | Event::Failed(_) => None,
         });
         coded.collect()
     }
@@ -126,7 +126,7 @@ impl Output {
     pub(crate) fn failed(&self) -> Vec<String> {
         let failed = self.events.iter().filter_map(|event| match event {
             Event::Failed(error) => Some(error.to_string()),
-            Event::Passed | Event::Coded { .. } => None,
+            Event::Passed | Event::OverLimit | Event::Coded { .. } => None,
         });
         failed.collect()
     }
@@ -148,7 +148,7 @@ pub(crate) fn transcode<'a>(
     let (mut events, mut asked, mut pushed) = (Vec::new(), Vec::new(), 0);
     let mut want = |number| {
         asked.push(number);
-        wanted(number)
+        wanted(number).into()
     };
     for unit in units {
         let class = classify(unit).unwrap_or(Class::P);

@@ -27,9 +27,10 @@ use super::pair::{Detour, Pair};
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::{Change, MARKS_MAX, PairKey, Registry};
 use super::spare::{KnownPaths, PathPair};
-use super::spec::PublisherSpec;
+use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::split::Split;
 use super::tie::Ties;
-use crate::form::{Form, Proxy, ScaledForm};
+use crate::form::{Form, Proxy, ScaledForm, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId};
 use answers::Backoff;
 pub(super) use answers::{Denial, Silence, Survey};
@@ -45,6 +46,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use tie::Step;
 use turns::{TURN, Turns};
 
+/// The shortest side of video that is coded, and its longest sides.
+const VIDEO_SIDES: (u32, u32, u32) = (16, 3_840, 2_160);
 /// The granularity of reservation timers, which share one wake-up per step.
 const STEP_NANOS: u64 = 50_000_000;
 
@@ -453,6 +456,7 @@ pub(super) fn impossible(pair: &Pair<'_>) -> Option<RefusalReason> {
         return Some(obstacle);
     }
     size_obstacle(pair.spec, pair.asked)
+        .or_else(|| bitrate_obstacle(pair.spec, pair.request, pair.split()))
 }
 
 /// Returns the reason if a publisher cannot deliver the size of the form `asked`.
@@ -464,7 +468,28 @@ pub(super) fn size_obstacle(spec: &PublisherSpec, asked: Form) -> Option<Refusal
     {
         return Some(RefusalReason::SizeAboveSource { asked, source });
     }
-    spec.unscalable.map(|why| RefusalReason::Unscalable { asked, why })
+    let sides = (spec.kind.is_video() && !is_coded_at(asked)).then_some(Unscalable::Sides);
+    spec.unscalable.or(sides).map(|why| RefusalReason::Unscalable { asked, why })
+}
+
+/// Returns true if the encoder of video codes pictures of `size`.
+fn is_coded_at(size: Size) -> bool {
+    let (long, short) = (size.width.max(size.height), size.width.min(size.height));
+    let is_even = size.width.is_multiple_of(2) && size.height.is_multiple_of(2);
+    is_even && short >= VIDEO_SIDES.0 && long <= VIDEO_SIDES.1 && short <= VIDEO_SIDES.2
+}
+
+/// Returns the reason if a contract of a coded form cannot be kept at the requested bit rate.
+pub(super) fn bitrate_obstacle(
+    spec: &PublisherSpec,
+    request: &SubscriptionSpec,
+    split: Split,
+) -> Option<RefusalReason> {
+    let form = spec.form_of(request.form);
+    let asked = u64::from(form.bitrate?.get());
+    let promised = split.is_limited() && spec.tolerance_for(request).is_some();
+    let least = spec.least_bitrate(form).filter(|_| promised)?;
+    (asked < least).then_some(RefusalReason::BitRate { asked, least })
 }
 
 /// Returns a refusal by `node` without figures.

@@ -89,12 +89,12 @@ fn nonzero(reader: &mut Reader, field: &'static str) -> Result<NonZeroU32, WireE
     NonZeroU32::new(reader.varint32(field)?).ok_or(WireError::Invalid(field))
 }
 
-fn put_size(out: &mut Vec<u8>, size: Size) {
+pub(super) fn put_size(out: &mut Vec<u8>, size: Size) {
     out.put_varint(u64::from(size.width));
     out.put_varint(u64::from(size.height));
 }
 
-fn read_size(reader: &mut Reader) -> Result<Size, WireError> {
+pub(super) fn read_size(reader: &mut Reader) -> Result<Size, WireError> {
     let width = nonzero(reader, "width")?.get();
     Ok(Size { width, height: nonzero(reader, "height")?.get() })
 }
@@ -121,12 +121,12 @@ fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
     }
 }
 
-fn put_loss(out: &mut Vec<u8>, loss: LossTolerance) {
+pub(super) fn put_loss(out: &mut Vec<u8>, loss: LossTolerance) {
     out.put_varint(u64::from(loss.x()));
     out.put_varint(u64::from(loss.y()));
 }
 
-fn read_loss(reader: &mut Reader) -> Result<LossTolerance, WireError> {
+pub(super) fn read_loss(reader: &mut Reader) -> Result<LossTolerance, WireError> {
     match (reader.varint32("loss")?, reader.varint32("loss")?) {
         (0, 0) => Ok(LossTolerance::EDF),
         (x, y) => LossTolerance::new(x, y).map_err(|_| WireError::Invalid("loss")),

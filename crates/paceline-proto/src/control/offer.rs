@@ -4,6 +4,7 @@ use super::contract::demand_of;
 use super::refusal::{Offer, Refusal, RefusalReason};
 use super::request::Ask;
 use super::spec::PublisherSpec;
+use super::variant::{SIXTEENTHS, full_rate, shown_rate, sixteenths};
 use crate::classes::Unguaranteed;
 use crate::form::{Form, Rate, Size};
 use core::num::NonZeroU32;
@@ -16,8 +17,6 @@ const WINDOW: u32 = 100;
 const PARTS: u64 = 256;
 /// The lowest offered rate: one part in this number of the requested one.
 const RATE_PARTS: u64 = 32;
-/// The steps between nothing and the requested size of pictures.
-const SIXTEENTHS: u64 = 16;
 /// A holder for demands that are only tested, never reserved.
 pub(super) const NOBODY: Holder = Holder { origin: u128::MAX, number: u64::MAX };
 
@@ -89,26 +88,7 @@ pub(super) fn both(one: Offer, other: Offer) -> Offer {
     fn meet<T>(one: Option<T>, other: Option<T>, of: impl Fn(T, T) -> T) -> Option<T> {
         Some(of(one?, other?))
     }
-    fn least<T>(one: Option<T>, other: Option<T>, of: impl Fn(T, T) -> T) -> Option<T> {
-        match (one, other) {
-            (Some(one), Some(other)) => Some(of(one, other)),
-            (one, other) => one.or(other),
-        }
-    }
     let smaller = |a: Size, b: Size| if a.pixels() < b.pixels() { a } else { b };
-    if one.together || other.together {
-        let reduces = |offer: &Offer| offer.max_millihertz.is_some() || offer.size.is_some();
-        if !reduces(&one) || !reduces(&other) {
-            return Offer { bytes: meet(one.bytes, other.bytes, u64::min), ..Offer::default() };
-        }
-        return Offer {
-            bytes: meet(one.bytes, other.bytes, u64::min),
-            max_millihertz: least(one.max_millihertz, other.max_millihertz, u64::min),
-            size: least(one.size, other.size, smaller),
-            together: true,
-            ..Offer::default()
-        };
-    }
     let part = |loss: LossTolerance| {
         u64::from(loss.x()) * u64::from(LossTolerance::Y_MAX) / u64::from(loss.y().max(1))
     };
@@ -158,9 +138,6 @@ impl Tried<'_> {
             within: lack.offer.deadline.and_then(|deadline| self.within(deadline)),
             loss: self.loss(),
         };
-        if refusal.offer.flags().is_empty() {
-            refusal.offer = self.rate_and_size().unwrap_or(refusal.offer);
-        }
         Some(refusal)
     }
 
@@ -179,60 +156,35 @@ impl Tried<'_> {
             let demand = self.link.seen(&self.with_before(demand));
             self.link.fits(self.trunk, NOBODY, &demand)
         };
-        demand_of(spec, form, ask).is_some_and(|demand| demand.is_none_or(fits))
+        let other = self.is_scaled() && form != self.form;
+        let ask = if other { ask.in_form(spec, form) } else { *ask };
+        demand_of(spec, form, &ask).is_some_and(|demand| demand.is_none_or(fits))
     }
 
-    /// Returns the highest rate that fits, from a small part of the requested one. Sound with gaps is none.
+    /// Returns true if the link carries the samples in the requested form, not in the publisher's.
+    fn is_scaled(&self) -> bool {
+        self.ask.is_scaled()
+    }
+
+    /// Returns the highest rate that fits, from a small part of the requested one.
     fn rate(&self) -> Option<u64> {
-        if self.spec.has_sound() {
-            return None;
-        }
-        let period = self.form.rate.period(self.spec.period)?;
-        let full = 1_000_000_000_000 / period.as_nanos().max(1);
-        most(full, |millihertz| {
-            let rate = u32::try_from(millihertz).ok().and_then(NonZeroU32::new).map(Rate::Max);
-            rate.is_some_and(|rate| self.fits(self.spec, Form { rate, ..self.form }, &self.ask))
-        })
-        .filter(|rate| *rate >= full / RATE_PARTS)
-    }
-
-    /// Returns a part of the requested size, in sixteenths of its sides; `None` if the size cannot be reduced.
-    fn sixteenths(&self, of: u64) -> Option<Size> {
-        let whole = self.form.size.or(self.spec.size)?;
-        if self.form.bitrate.is_some() || !self.spec.has_scalable_pictures() {
-            return None;
-        }
-        // Coded video has even sides.
-        let part =
-            |side: u32| u32::try_from(u64::from(side) * of / SIXTEENTHS).unwrap_or(side) & !1;
-        let size = Size { width: part(whole.width), height: part(whole.height) };
-        (size.pixels() > 0).then_some(size)
+        let full = full_rate(self.spec, self.form).filter(|_| self.is_scaled())?;
+        let form =
+            |millihertz| Some(Form { rate: Rate::Max(shown_rate(millihertz)?), ..self.form });
+        most(full, |rate| form(rate).is_some_and(|form| self.fits(self.spec, form, &self.ask)))
+            .filter(|rate| *rate >= full / RATE_PARTS)
     }
 
     /// Returns the largest size that fits, in sixteenths of the requested sides.
     fn size(&self) -> Option<Size> {
+        let size = |of: u64| sixteenths(self.spec, self.form, of).filter(|_| self.is_scaled());
         let fits = |of: u64| {
-            self.sixteenths(of).is_some_and(|size| {
+            size(of).is_some_and(|size| {
                 let form = Form { size: Some(size), ..self.form };
                 self.fits(self.spec, form, &self.ask)
             })
         };
-        most(SIXTEENTHS, fits).and_then(|of| self.sixteenths(of))
-    }
-
-    /// Returns a rate and a size that fit together, reduced by the same part.
-    fn rate_and_size(&self) -> Option<Offer> {
-        let period = self.form.rate.period(self.spec.period)?;
-        let full = 1_000_000_000_000 / period.as_nanos().max(1);
-        let form = |of: u64| {
-            let rate = NonZeroU32::new(u32::try_from(full * of / SIXTEENTHS).ok()?)?;
-            Some(Form { rate: Rate::Max(rate), size: Some(self.sixteenths(of)?), ..self.form })
-        };
-        let fits = |of| form(of).is_some_and(|form| self.fits(self.spec, form, &self.ask));
-        let of = most(SIXTEENTHS, fits)?;
-        let (max_millihertz, size) = (Some(full * of / SIXTEENTHS), self.sixteenths(of));
-        let bytes = self.bytes();
-        Some(Offer { max_millihertz, size, together: true, bytes, ..Offer::default() })
+        most(SIXTEENTHS, fits).and_then(size)
     }
 
     /// Returns the largest bit rate that fits, in whole kbit/s and from an eighth of the reserved one.
@@ -242,7 +194,8 @@ impl Tried<'_> {
             |kbit: u64| u32::try_from(kbit.saturating_mul(1_000)).ok().and_then(NonZeroU32::new);
         let form = |kbit: u64| Form { bitrate: at(kbit), ..self.form };
         let (period, budget) = (self.form.rate.period(spec.period)?, spec.budget(self.form)?);
-        if spec.form_of(form(1)).bitrate.is_none() || spec.unscalable.is_some() {
+        let coded = spec.form_of(form(1)).bitrate.is_some() && spec.unscalable.is_none();
+        if !coded || !self.is_scaled() {
             return None;
         }
         let each = u128::from(budget.bytes_max) * 8_000_000 / u128::from(period.as_nanos().max(1));

@@ -41,14 +41,15 @@ pub struct Refusal {
     pub spare: bool,
 }
 
-/// Alternatives to a refused contract, each sufficient by itself; `None` if no value would help.
+/// Alternatives to a refused contract, each sufficient by itself; `None` if no value would help. Every node of the path has
+/// tested each of them.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Offer {
     /// The same samples at no more than this rate, in millihertz.
     pub max_millihertz: Option<u64>,
     /// The same samples as pictures of at most this size.
     pub size: Option<Size>,
-    /// True if the rate and the size suffice only together.
+    /// True if the rate and the size are one alternative: they serve better together, or suffice only together.
     pub together: bool,
     /// The same samples coded with at most this number of bits per second.
     pub bitrate: Option<NonZeroU32>,
@@ -129,6 +130,14 @@ pub enum RefusalReason {
         /// The reason.
         why: Unscalable,
     },
+    /// The coder of the requested form exceeds the requested bit rate for some samples even at its lowest setting, so
+    /// no contract could be kept.
+    BitRate {
+        /// The requested bit rate, in bits per second.
+        asked: u64,
+        /// The lowest bit rate that the coder keeps whatever the samples show.
+        least: u64,
+    },
     /// The policy of the refusing node does not grant it.
     Rights {
         /// The node whose rights do not suffice: the subscription's, the publisher's, or one that relays for
@@ -190,6 +199,7 @@ impl Refusal {
             | RefusalReason::Buffer { .. }
             | RefusalReason::HostBuffer { .. }
             | RefusalReason::NoAnswer
+            | RefusalReason::BitRate { .. }
             | RefusalReason::Opposite { .. }
             | RefusalReason::NoSecondPath { .. }
             | RefusalReason::SpareMeets { .. }
@@ -200,6 +210,11 @@ impl Refusal {
             | RefusalReason::NoProxy { .. }
             | RefusalReason::Unencrypted => false,
         }
+    }
+
+    /// Returns true if an offer may help: not where a right is missing.
+    pub(super) const fn lacks_room(&self) -> bool {
+        !matches!(self.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
     }
 
     /// Returns true if the opposite contract is the reason.
@@ -313,6 +328,17 @@ impl Refusal {
     }
 }
 
+fn fmt_bit_rate(f: &mut fmt::Formatter<'_>, asked: u64, least: u64) -> fmt::Result {
+    write!(
+        f,
+        "{} is too little for this size and rate: some samples need {} even at the lowest quality; try \
+         --bitrate {}kbit, a smaller --size or a lower --max-hz",
+        BitRate(asked / 8),
+        BitRate(least.div_ceil(8)),
+        least.div_ceil(1_000)
+    )
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.spare {
@@ -366,6 +392,7 @@ impl fmt::Display for Refusal {
                 "size {asked} is above the publisher's {source}: ask for {source} or a smaller size"
             ),
             RefusalReason::Unscalable { asked, why } => fmt_unscalable(f, asked, why),
+            RefusalReason::BitRate { asked, least } => fmt_bit_rate(f, asked, least),
             RefusalReason::Rights { lack, .. } => write!(
                 f,
                 "the policy of '{}' does not allow it: {lack} for '{}'; a rule there must grant it",
@@ -408,18 +435,18 @@ impl Offer {
     #[must_use]
     pub fn flags(&self) -> Vec<String> {
         let hertz = self.max_millihertz.map(|rate| {
-            // Round down: the offered rate was tested.
-            let (whole, tenths) = (rate / 1_000, rate % 1_000 / 100);
-            if rate < 1_000 {
-                format!("--max-hz 0.{rate:03}")
-            } else {
-                format!("--max-hz {whole}.{tenths}")
+            // The offered rate was tested; from 1 Hz it has whole tenths.
+            match (rate / 1_000, rate % 1_000 / 100) {
+                (0, _) => format!("--max-hz 0.{rate:03}"),
+                (whole, 0) => format!("--max-hz {whole}"),
+                (whole, tenths) => format!("--max-hz {whole}.{tenths}"),
             }
         });
         let size = self.size.map(|size| format!("--size {size}"));
-        if let (true, Some(hertz), Some(size)) = (self.together, &hertz, &size) {
-            return vec![format!("{hertz} {size}")];
-        }
+        let (hertz, size) = match (hertz, size) {
+            (Some(hertz), Some(size)) if self.together => (None, Some(format!("{size} {hertz}"))),
+            alone => alone,
+        };
         let bitrate = self.bitrate.map(|bits| format!("--bitrate {}kbit", bits.get() / 1_000));
         let within = self
             .within
@@ -432,6 +459,9 @@ impl Offer {
 /// Writes the reason why pictures of a publisher have no other size.
 fn fmt_unscalable(f: &mut fmt::Formatter<'_>, asked: Size, why: Unscalable) -> fmt::Result {
     match why {
+        Unscalable::Sides => {
+            write!(f, "this video cannot be coded at {asked}: {why}; ask for such a size")
+        }
         Unscalable::Pixels => write!(
             f,
             "these pictures cannot be scaled to {asked}: {why}; ask for them without a size (rates work), or publish \

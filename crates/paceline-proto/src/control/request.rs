@@ -47,6 +47,18 @@ impl Ask {
         Some(Self { within, loss, hop, split, level: spec.level, scaling, thins })
     }
 
+    /// Returns the request for samples in another form.
+    pub(crate) fn in_form(&self, publisher: &PublisherSpec, form: Form) -> Self {
+        let scaling = self.within.map(|within| publisher.scaling_part_of(form, within));
+        let thins = form.rate != Rate::All && keeps_windows(publisher);
+        Self { scaling: scaling.unwrap_or_default(), thins, ..*self }
+    }
+
+    /// Returns true if the hop carries scaled samples.
+    pub(crate) fn is_scaled(&self) -> bool {
+        self.split.is_scaled(self.hop)
+    }
+
     /// Returns the delay bound, in whole milliseconds, that gives a hop with a capacity a part of at least
     /// `deadline`.
     pub(crate) fn whole(&self, deadline: Duration) -> Duration {

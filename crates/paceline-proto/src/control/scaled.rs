@@ -1,5 +1,6 @@
 //! The traffic of scaled samples, and the time that scaling takes.
 
+use super::least::ROS_FIELDS;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
 use crate::form::{Form, Rate, ScaledForm, Size};
@@ -7,9 +8,11 @@ use paceline_sched::Duration;
 
 /// The period that planners assume of a publisher whose rate is unknown.
 const PERIOD_ASSUMED: Duration = Duration::from_millis(100);
-/// The default bit rate that is reserved for coded video: one bit for this number of pixels. The encoder aims at 0.1
-/// bit per pixel by itself; the rest is for pictures with much detail or motion.
+/// The default bit rate that is reserved for coded video: one bit for this number of pixels, and of pixels more in each
+/// picture, because small ones have more detail per pixel. The encoder aims at two fifths of it; the rest is for pictures
+/// with much detail or motion.
 const PIXELS_PER_BIT: u128 = 4;
+const PIXELS_MORE: u128 = 10_000;
 /// The period of video whose rate is unknown.
 const PERIOD_UNKNOWN: Duration = Duration::from_nanos(33_333_333);
 /// The range of periods for which the default bit rate is proportional to the rate.
@@ -39,8 +42,9 @@ impl PublisherSpec {
     /// Returns the traffic of this publisher's samples in `form`; `None` if it is unknown.
     ///
     /// Unscaled samples have the size that the publisher declares or sends. Pictures, video and sound that are coded
-    /// again have a budget, which their encoder keeps: the bit rate of the form, or a default for its size. Other
-    /// formats have the size that was measured, or before that at most the size of the source.
+    /// again have a budget, which their encoder keeps: the bit rate of the form, if it is at least
+    /// [`Self::least_bitrate`], or a default for its size. Other formats have the size that was measured, or before that
+    /// at most the size of the source.
     #[must_use]
     pub fn budget(&self, form: Form) -> Option<FormBudget> {
         if !form.converts() {
@@ -54,6 +58,8 @@ impl PublisherSpec {
         }
         if let (Some(bitrate), Some(period)) = (form.bitrate, form.rate.period(self.period)) {
             let bits = u128::from(bitrate.get()) * u128::from(period.as_nanos());
+            // Whether the coder can keep it depends on the size.
+            form.size.or(self.size)?;
             let bytes_max = narrow(bits / 8_000_000_000).max(1);
             return Some(FormBudget { bytes_max, envelope: None });
         }
@@ -64,6 +70,7 @@ impl PublisherSpec {
             (None, Some(to), Some(from)) => self.smaller(full, to, from),
             (None, ..) => full,
         };
+        let bytes_max = bytes_max.max(self.least_bytes(form));
         Some(FormBudget { bytes_max, envelope: None })
     }
 
@@ -98,8 +105,8 @@ impl PublisherSpec {
         let period = form.rate.period(self.period).unwrap_or(PERIOD_UNKNOWN);
         let default = || {
             let even = period.clamp(PERIODS.0, PERIODS.1);
-            let bits = u128::from(form.size.or(self.size)?.pixels()) * 1_000_000_000;
-            Some(bits / PIXELS_PER_BIT / u128::from(even.as_nanos()))
+            let pixels = u128::from(form.size.or(self.size)?.pixels()) + PIXELS_MORE;
+            Some(pixels * 1_000_000_000 / PIXELS_PER_BIT / u128::from(even.as_nanos()))
         };
         let bits = form.bitrate.map(|bitrate| u128::from(bitrate.get())).or_else(default)?;
         let second = narrow(bits / 8).max(1);
@@ -147,7 +154,8 @@ impl PublisherSpec {
         if self.is_raw() {
             // The chroma of an odd side is rounded up.
             let odd = u64::from(to.width) + u64::from(to.height) + 2;
-            return narrow((u128::from(full) * linear).div_ceil(one)).saturating_add(odd);
+            let fields = if self.is_ros() { ROS_FIELDS } else { 0 };
+            return narrow((u128::from(full) * linear).div_ceil(one)).saturating_add(odd + fields);
         }
         // (linear / 2^32)^(3/4) · 2^31, as the fourth root of linear³ · 2^28.
         let power = ((linear * linear * linear) << 28).isqrt().isqrt() + 1;
@@ -183,7 +191,11 @@ impl PublisherSpec {
 
     /// Returns the part of a subscription's delay bound for scaling.
     pub(super) fn scaling_part(&self, request: &SubscriptionSpec, within: Duration) -> Duration {
-        let form = self.form_of(request.form);
+        self.scaling_part_of(self.form_of(request.form), within)
+    }
+
+    /// Returns the part of a delay bound for scaling to `form`.
+    pub(super) fn scaling_part_of(&self, form: Form, within: Duration) -> Duration {
         if !form.converts() {
             return Duration::ZERO;
         }
@@ -249,9 +261,9 @@ mod tests {
     fn video_has_a_rate_and_the_burst_of_a_second() {
         let video = camera("video/h264", Kind::VideoI);
         let FormBudget { bytes_max, envelope } = video.budget(small(None)).unwrap();
-        // 320 · 180 pixels · 25 Hz / 4 = 360 kbit/s.
+        // (320 · 180 + 10,000) pixels · 25 Hz / 4 = 422.5 kbit/s.
         let envelope = envelope.unwrap();
-        assert_eq!((bytes_max, envelope.burst(), envelope.bytes_per_s()), (45_000, 45_000, 45_000));
+        assert_eq!((bytes_max, envelope.burst(), envelope.bytes_per_s()), (52_812, 52_812, 52_812));
         let slow = PublisherSpec { period: Some(Duration::from_secs(4)), ..video };
         let FormBudget { bytes_max, .. } = slow.budget(small(Some(8_000))).unwrap();
         assert_eq!(bytes_max, 4_000, "one picture may use its whole period");

@@ -138,12 +138,22 @@ impl PublisherSpec {
 
     /// Returns true if its pictures are JPEG, whose bytes the quality determines. Those in messages of ROS 2 usually are.
     pub(super) fn is_jpeg(&self) -> bool {
-        self.encoding == Encoding::Jpeg || self.encoding.as_str() == ROS_COMPRESSED_IMAGE
+        self.encoding == Encoding::Jpeg || self.is_ros_compressed()
+    }
+
+    /// Returns true if its samples are messages of ROS 2 with a compressed picture.
+    pub(super) fn is_ros_compressed(&self) -> bool {
+        self.encoding.as_str() == ROS_COMPRESSED_IMAGE
+    }
+
+    /// Returns true if its samples are messages of ROS 2 with a picture that is not compressed.
+    pub(super) fn is_ros(&self) -> bool {
+        self.encoding.as_str() == ROS_IMAGE
     }
 
     /// Returns true if its pictures are not compressed.
     pub(super) fn is_raw(&self) -> bool {
-        self.encoding.as_str().starts_with("video/raw") || self.encoding.as_str() == ROS_IMAGE
+        self.encoding.as_str().starts_with("video/raw") || self.is_ros()
     }
 
     /// Returns true if its samples are sound that is not compressed: PCM, µ-law or A-law.

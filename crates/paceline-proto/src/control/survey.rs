@@ -5,26 +5,30 @@
 //! on every hop. A request that is tied to an opposite stream also asks the nodes of that stream's path, which test it
 //! together with the first one.
 
+mod conclusion;
 mod prospect;
 mod query;
 mod room;
+mod trials;
 
 use super::admission::{Survey, blank};
 use super::booking::{Booking, trunk};
 use super::links::Seat;
-use super::offer::{NOBODY, both, name_lack};
+use super::offer::{NOBODY, name_lack};
 use super::pair::{Pair, Place};
-use super::refusal::{Refusal, RefusalReason};
+use super::refusal::{Offer, Refusal, RefusalReason};
 use super::registry::PairKey;
 use super::request::Ask;
 use super::shares::stays_apart;
 use super::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use super::trial::TrafficTrial;
+use super::variant::{Trial, Variants};
 use super::{Control, ControlOutput};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use bytes::Bytes;
+use conclusion::Conclusion;
 use paceline_admit::reserve::{NodeIndex, Reservations};
 use paceline_admit::{Admission, StreamDemand, Trunk};
 use paceline_sched::{Duration, Instant};
@@ -33,7 +37,6 @@ use query::{Half, Obstacles, Query};
 use room::{Leg, Room};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 /// The time for the nodes of a path to answer.
 const WAIT: Duration = Duration::from_millis(500);
@@ -80,6 +83,8 @@ struct Open {
     /// The obstacles of the opposite pair.
     opposed: Vec<Refusal>,
     until: Instant,
+    /// The answer without offers and the variants of the request, which are the trials, once the obstacles are known.
+    offers: Option<Box<(Conclusion, Variants)>>,
 }
 
 impl Open {
@@ -121,7 +126,7 @@ impl Control {
     /// reserved. A request that is tied to an opposite stream is granted if both paths would grant both.
     ///
     /// Returns the number of the survey. [`ControlOutput::Surveyed`] with that number carries the answer,
-    /// after 500 ms at most. Returns `None` if the publisher, or a path from it to this node, is unknown.
+    /// after 500 ms at most, and 500 ms more to test the offers of a refusal. Returns `None` if the publisher, or a path from it to this node, is unknown.
     pub fn survey(
         &mut self,
         now: Instant,
@@ -138,9 +143,10 @@ impl Control {
         now: Instant,
         publisher: PublisherId,
         request: SubscriptionSpec,
-        mut trials: Vec<TrafficTrial>,
+        trials: Vec<TrafficTrial>,
     ) -> Option<u64> {
-        trials.truncate(TrafficTrial::TRIALS_MAX);
+        let trials = trials.into_iter().take(TrafficTrial::TRIALS_MAX);
+        let trials = trials.map(Trial::Traffic).collect();
         let subscription = SubscriptionId { node: self.me, index: u32::MAX };
         self.survey_pair(now, (subscription, publisher), request, trials)
     }
@@ -162,7 +168,7 @@ impl Control {
         now: Instant,
         pair: PairKey,
         request: SubscriptionSpec,
-        trials: Vec<TrafficTrial>,
+        trials: Vec<Trial>,
     ) -> Option<u64> {
         self.advance(now);
         let prospect = self.prospect(pair, request)?;
@@ -247,7 +253,7 @@ impl Control {
 
     fn send_queries(&mut self, query: Query, cause: Cause) -> u64 {
         let number = self.surveys.next_number();
-        let mut open = Open {
+        let open = Open {
             cause,
             fits: u64::MAX,
             waiting: BTreeSet::new(),
@@ -255,7 +261,14 @@ impl Control {
             opposed: Vec::new(),
             until: self.now + WAIT,
             query,
+            offers: None,
         };
+        self.ask_nodes(number, open);
+        self.end_surveys();
+        number
+    }
+
+    fn ask_nodes(&mut self, number: u64, mut open: Open) {
         let Query { first, opposite, .. } = &open.query;
         let nodes = first.path.iter().chain(opposite.iter().flat_map(|half| &half.path));
         for node in nodes.copied().collect::<BTreeSet<NodeId>>() {
@@ -268,8 +281,6 @@ impl Control {
             }
         }
         self.surveys.open.insert(number, open);
-        self.end_surveys();
-        number
     }
 
     /// Returns the obstacles at this node: of the first pair, and of the opposite one while it keeps the first.
@@ -281,31 +292,6 @@ impl Control {
             opposite: opposite.as_ref().and_then(other),
             fits: self.grants_trials(query).unwrap_or(0),
         }
-    }
-
-    /// Returns the trials that this node would grant instead of a pair's request, while it keeps the other pair; one bit
-    /// each.
-    fn grants_trials(&self, query: &Query) -> Option<u64> {
-        let (half, other) = query.tried();
-        if query.trials.is_empty() || other.is_some_and(|it| self.obstacle(it, None).is_some()) {
-            return None;
-        }
-        let Half { pair, request, path, split, .. } = half;
-        let (declared, place) = (self.publisher(pair.1)?, Place::on(path, *split, self.me)?);
-        let mut rooms: BTreeMap<Trunk, Option<Room<'_>>> = BTreeMap::new();
-        let mut fits = |trial: &TrafficTrial| {
-            let (spec, request) = trial.apply(declared, request);
-            let spec = Arc::new(spec);
-            let seen = Pair::at(*pair, &spec, &request, place);
-            if self.access.prospect(&self.registry, &seen).is_some() {
-                return false;
-            }
-            let Some(leg) = self.leg(half, (&spec, &request)) else { return true };
-            let room = rooms.entry(leg.trunk).or_insert_with(|| self.room(half, &leg, other));
-            room.as_ref().is_none_or(|room| room.of(&leg).is_granted())
-        };
-        let granted = query.trials.iter().enumerate().filter(|(_, trial)| fits(trial));
-        Some(granted.fold(0, |bits, (number, _)| bits | 1 << number))
     }
 
     /// Returns the obstacle at this node, if any: a missing right or mark, or its link of the path. The pair `other` counts as
@@ -447,38 +433,40 @@ impl Control {
         }
     }
 
+    /// Ends a survey, or asks the nodes again for offers.
     fn end_survey(&mut self, number: u64, mut open: Open) {
         let complete = open.waiting.is_empty();
-        let Query { first, opposite: second, .. } = open.query;
-        let leads = worst(&first, open.found);
-        match open.cause {
+        if let Some(offers) = open.offers.take() {
+            let (mut conclusion, variants) = *offers;
+            // A node that did not answer has tested no variant.
+            let offer = variants.offer(if complete { open.fits } else { 0 });
+            conclusion.refusal.iter_mut().for_each(|refusal| refusal.offer = offer);
+            return self.conclude(number, (open.cause, open.query), conclusion);
+        }
+        let mut conclusion = self.conclusion(&mut open);
+        let Some(variants) = self.variants(&open.query, &conclusion) else {
+            // Nothing is offered that the path has not tested.
+            let untested = conclusion.refusal.iter_mut().filter(|refusal| refusal.lacks_room());
+            untested.for_each(|refusal| refusal.offer = Offer::default());
+            return self.conclude(number, (open.cause, open.query), conclusion);
+        };
+        open.query.trials = variants.trials();
+        open.until = self.now + WAIT;
+        (open.fits, open.offers) = (u64::MAX, Some(Box::new((conclusion, variants))));
+        self.ask_nodes(number, open);
+    }
+
+    fn conclude(&mut self, number: u64, (cause, query): (Cause, Query), conclusion: Conclusion) {
+        let Conclusion { complete, fits, refusal, back } = conclusion;
+        match cause {
             Cause::Refused(of, known) => {
-                // The refusing node may not have answered; then its original refusal applies.
-                let refusal = leads.or_else(|| (!complete).then(|| (*known).clone()));
-                self.admission.surveyed(self.now, (first.pair, of), refusal, *known);
+                self.admission.surveyed(self.now, (query.first.pair, of), refusal, *known);
                 self.dirty = true;
             }
             Cause::Curious(hoped) => {
-                let Hoped { grant, mut opposite, follows } = *hoped;
-                let mut refusal = leads;
-                if let (Some(half), None) = (&second, &opposite) {
-                    let spare = worst(half, core::mem::take(&mut open.opposed));
-                    refusal = refusal.or(spare.map(|it| Refusal { spare: true, ..it }));
-                }
-                if let Some((half, stream)) = second.zip(opposite.as_mut()) {
-                    let mut back = worst(&half, open.opposed);
-                    let own = if follows { half.pair } else { first.pair };
-                    if follows {
-                        core::mem::swap(&mut refusal, &mut back);
-                    }
-                    let opposed =
-                        back.as_ref().map(|it| self.opposed(own, it.node, (&stream.tag, false)));
-                    // A pair that follows is requested after the other one is reserved.
-                    refusal = if follows { opposed.or(refusal) } else { refusal.or(opposed) };
-                    stream.refusal = back;
-                }
-                // A node that did not answer has tested no trial.
-                let (survey, fits) = (number, if complete { open.fits } else { 0 });
+                let Hoped { grant, mut opposite } = *hoped;
+                opposite.iter_mut().for_each(|stream| stream.refusal.clone_from(&back));
+                let survey = number;
                 self.outputs.push_back(ControlOutput::Surveyed {
                     survey,
                     complete,
@@ -490,22 +478,4 @@ impl Control {
             }
         }
     }
-}
-
-/// Returns the first obstacle on a path, with an offer that fits all its nodes.
-fn worst(half: &Half, mut found: Vec<Refusal>) -> Option<Refusal> {
-    // An offer does not help where a right is missing.
-    let lacks_room = |it: &Refusal| {
-        !matches!(it.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
-    };
-    let place = |it: &Refusal| half.path.iter().position(|node| *node == it.node);
-    found.sort_by_key(|it| (lacks_room(it), place(it)));
-    let offer = found.iter().all(lacks_room);
-    let offer = found.iter().filter(|_| offer).map(|it| it.offer).reduce(both);
-    let mut worst = found.into_iter().next();
-    if let (Some(worst), Some(offer)) = (&mut worst, offer) {
-        worst.offer = offer;
-        (worst.subscription, worst.publisher) = half.pair;
-    }
-    worst
 }

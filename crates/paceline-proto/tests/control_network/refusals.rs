@@ -110,15 +110,14 @@ fn a_second_stream_that_does_not_fit_is_refused_with_a_reason() {
     assert_eq!(refusal.reason, RefusalReason::Capacity);
     assert_eq!((refusal.needed_bytes_per_s, refusal.available_bytes_per_s), (300_000, 80_000));
     let text = refusal.to_string();
-    let beginning = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; try --max-hz ";
+    let beginning = "link 'radio' of 'node1' can't carry it: it needs 2.40 Mbit/s and 640 kbit/s are left; try --size 400x300 --max-hz 12.5, ";
     assert!(text.starts_with(beginning), "{text}");
-    // 80,000 of 300,000 bytes per second are left.
-    let millihertz = refusal.offer.max_millihertz.unwrap();
-    assert!((6_400..=6_666).contains(&millihertz), "{text}");
+    // 80,000 of 300,000 bytes per second are left: a rate alone would keep 6.6 of 25 Hz, and a size 240 of 640 columns.
+    assert_eq!((refusal.offer.together, refusal.offer.max_millihertz), (true, Some(12_500)));
     assert_eq!(refusal.offer.within, None, "no delay bound frees capacity");
     assert_eq!(refusal.offer.loss, LossTolerance::new(4, 5).ok(), "{text}");
-    assert_eq!(refusal.offer.size, Some(Size { width: 240, height: 180 }), "{text}");
-    assert!(refusal.offer.bitrate.is_some_and(|bits| (500_000..640_000).contains(&bits.get())));
+    assert_eq!(refusal.offer.size, Some(Size { width: 400, height: 300 }), "{text}");
+    assert_eq!(refusal.offer.bitrate, None, "JPEG of this size at 25 Hz needs 2.06 Mbit/s");
     // No node on the path carries it.
     assert!(net.outputs(0, left, Form::FULL).is_empty());
     assert_ne!(net.seen[0].matching.get(&left), Some(&true));

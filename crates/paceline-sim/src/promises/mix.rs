@@ -27,6 +27,8 @@ pub struct Mix {
     pub by_publisher: u32,
     /// Publishers that several subscriptions with contracts request at different rates, which come and go.
     pub shared: u32,
+    /// Refused requests that take an offer before the publishers begin: none, or any number for all.
+    pub offers: u32,
 }
 
 impl Mix {
@@ -43,6 +45,7 @@ impl Mix {
         idle: 200,
         by_publisher: 200,
         shared: 300,
+        offers: 0,
     };
 }
 
@@ -60,6 +63,7 @@ impl Default for Mix {
             idle: 0,
             by_publisher: 0,
             shared: 0,
+            offers: 0,
         }
     }
 }
@@ -101,6 +105,12 @@ pub struct PromisesResult {
     pub by_publisher: u64,
     /// Contracts with a publisher that others request at other rates.
     pub shared: u64,
+    /// Offers that were taken and granted.
+    pub offers: u64,
+    /// Those of a rate and a size together.
+    pub pairs: u64,
+    /// Refusals without an offer.
+    pub unoffered: u64,
 }
 
 impl PromisesResult {
@@ -123,6 +133,9 @@ impl PromisesResult {
         self.released += other.released;
         self.by_publisher += other.by_publisher;
         self.shared += other.shared;
+        self.offers += other.offers;
+        self.pairs += other.pairs;
+        self.unoffered += other.unoffered;
     }
 }
 
@@ -149,6 +162,13 @@ impl fmt::Display for PromisesResult {
             deepest / 10,
             deepest % 10
         )?;
+        if self.offers > 0 {
+            let Self { offers, pairs, unoffered, .. } = self;
+            write!(
+                f,
+                "; {offers} offers granted, {pairs} of a rate and a size, {unoffered} refusals without one"
+            )?;
+        }
         let Self { scaled, films, both, neither, released, by_publisher, shared, .. } = self;
         write!(
             f,

@@ -11,7 +11,7 @@ use paceline_sched::Duration;
 use std::collections::BTreeSet;
 
 /// The size of unscaled pictures.
-const FULL: Size = Size { width: 640, height: 480 };
+const FULL: Size = Size { width: 64, height: 48 };
 
 /// The scaling threads of each node, and the work that the network leaves to them.
 #[derive(Debug, Default)]
@@ -83,9 +83,12 @@ impl Run {
             let bytes = full / 8 + chance.below(full) + 1;
             // From an eighth of the full pictures' bit rate to more than that.
             let bits = u128::from(bytes) * 8_000_000_000 / u128::from(period.as_nanos().max(1));
+            let form = spec.form_of(Form { size, ..Form::FULL });
+            // Lower bit rates are refused.
+            let bits = bits.max(spec.least_bitrate(form).unwrap_or_default().into());
             let bits = NonZeroU32::new(u32::try_from(bits).unwrap_or(u32::MAX));
             let bitrate = bits.filter(|_| size.is_none() || chance.chance(500));
-            let form = spec.form_of(Form { size, bitrate, ..Form::FULL });
+            let form = spec.form_of(Form { bitrate, ..form });
             let own = scaling.most.mul_div(1 + chance.below(1_000), 1_000);
             if form.converts() {
                 let bytes_max = bytes.min(full);

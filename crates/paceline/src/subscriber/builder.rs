@@ -202,7 +202,7 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Replaces one value of the request by the first one that a refusal offers: the rate, else the size, the bit rate,
-    /// the delay bound, or the loss tolerance. Rate and size are both replaced if they suffice only together. An empty
+    /// the delay bound, or the loss tolerance. Rate and size are both replaced if they are one alternative. An empty
     /// offer changes nothing.
     ///
     /// Each offered value suffices by itself: for another choice, use the setter of its property.

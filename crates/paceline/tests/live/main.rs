@@ -29,6 +29,7 @@ mod late_joiner;
 mod meeting;
 mod moves;
 mod net;
+mod offers;
 mod opus;
 mod pictures;
 mod places;

@@ -145,7 +145,7 @@ fn invalid_blocks_leave_the_encoder_unchanged() {
     assert_eq!(encoder.push(&[0; 960 * 4]).unwrap().len(), 80);
     encoder.set_limit(Some(9));
     assert!(text(&mut encoder, &[0; 4]).contains("at most 0 for packets of 0 ms"));
-    assert_eq!(encoder.push(&[]).unwrap(), []);
+    assert_eq!(encoder.push(&[]).unwrap(), [0_u8; 0]);
     assert!(OpusEncoder::new(from, to, 5_999).is_err());
     assert!(OpusEncoder::new(from, OpusFormat { rate: 44_100, channels: 2 }, 6_000).is_err());
 }

@@ -30,6 +30,12 @@ pub(super) fn put_refusal_of(out: &mut Vec<u8>, refusal: &Refusal) {
     out.put_flag(refusal.spare);
 }
 
+/// Encodes a reason that consists of numbers.
+fn put_numbers(out: &mut Vec<u8>, code: u8, numbers: &[u64]) {
+    out.put_u8(code);
+    numbers.iter().for_each(|number| out.put_varint(*number));
+}
+
 fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
     match reason {
         RefusalReason::Capacity => out.put_u8(0),
@@ -44,37 +50,22 @@ fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
             out.put_u8(why.code());
         }
         RefusalReason::Deadlines { within, due, carried } => {
-            out.put_u8(2);
-            out.put_varint(within.as_nanos());
-            out.put_varint(due);
-            out.put_varint(carried);
+            put_numbers(out, 2, &[within.as_nanos(), due, carried]);
         }
         RefusalReason::Delay { takes, within } => {
-            out.put_u8(3);
-            out.put_varint(takes.as_nanos());
-            out.put_varint(within.as_nanos());
+            put_numbers(out, 3, &[takes.as_nanos(), within.as_nanos()]);
         }
         RefusalReason::NoAnswer => out.put_u8(4),
-        RefusalReason::Processor { needed, available } => {
-            out.put_u8(5);
-            out.put_varint(needed);
-            out.put_varint(available);
-        }
+        RefusalReason::Processor { needed, available } => put_numbers(out, 5, &[needed, available]),
         RefusalReason::Rights { of, lack } => {
             out.put_u8(7);
             out.put_u64(of.0);
             put_lack(out, lack);
         }
         RefusalReason::Unencrypted => out.put_u8(8),
-        RefusalReason::Buffer { needed, available } => {
-            out.put_u8(10);
-            out.put_varint(needed);
-            out.put_varint(available);
-        }
+        RefusalReason::Buffer { needed, available } => put_numbers(out, 10, &[needed, available]),
         RefusalReason::HostBuffer { needed, available } => {
-            out.put_u8(13);
-            out.put_varint(needed);
-            out.put_varint(available);
+            put_numbers(out, 13, &[needed, available]);
         }
         RefusalReason::NoProxy { apart } => {
             out.put_u8(12);
@@ -94,6 +85,7 @@ fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
             out.put_u64(other.node.0);
             out.put_varint(other.index.into());
         }
+        RefusalReason::BitRate { asked, least } => put_numbers(out, 17, &[asked, least]),
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
@@ -212,6 +204,10 @@ fn read_reason(reader: &mut Reader) -> Result<RefusalReason, WireError> {
             let node = NodeId(reader.u64("other subscription")?);
             let index = reader.varint32("other subscription")?;
             RefusalReason::SpareMeets { other: SubscriptionId { node, index } }
+        }
+        17 => {
+            let asked = reader.varint("requested bit rate")?;
+            RefusalReason::BitRate { asked, least: reader.varint("least bit rate")? }
         }
         12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },

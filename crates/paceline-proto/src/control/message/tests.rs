@@ -51,7 +51,7 @@ fn encoding() -> impl Strategy<Value = Encoding> {
 }
 
 fn unscalable() -> impl Strategy<Value = Unscalable> {
-    (0..6u8).prop_map(|code| Unscalable::from_code(code).unwrap())
+    (0..7u8).prop_map(|code| Unscalable::from_code(code).unwrap())
 }
 
 fn publisher() -> impl Strategy<Value = PublisherSpec> {
@@ -251,6 +251,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(RefusalReason::NoAnswer),
         Just(RefusalReason::Unencrypted),
         Just(RefusalReason::TooManySpares),
+        any::<(u64, u64)>().prop_map(|(asked, least)| RefusalReason::BitRate { asked, least }),
         any::<bool>().prop_map(|missing| RefusalReason::Opposite { missing }),
         any::<bool>().prop_map(|shared| RefusalReason::NoSecondPath { shared }),
         subscription_id().prop_map(|other| RefusalReason::SpareMeets { other }),

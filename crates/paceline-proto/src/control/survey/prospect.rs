@@ -1,7 +1,7 @@
 //! What is known of a request before any node is asked: its paths, and the opposite stream that it is tied to.
 
 use super::query::{Half, Query};
-use crate::control::admission::{blank, no_second_path, size_obstacle};
+use crate::control::admission::{bitrate_obstacle, blank, no_second_path, size_obstacle};
 use crate::control::best_effort::BestEffort;
 use crate::control::booking::{Replaced, wanted};
 use crate::control::detour::{Router, StreamPath};
@@ -24,8 +24,6 @@ use crate::tag::Tag;
 pub(super) struct Hoped {
     pub(super) grant: Option<Grant>,
     pub(super) opposite: Option<Box<OppositeStream>>,
-    /// True if the opposite pair leads: then it is the first one of the question.
-    pub(super) follows: bool,
 }
 
 /// What is known of a request before any node is asked.
@@ -55,6 +53,9 @@ impl Control {
             return Some(Prospect::Refused(Box::new(refusal), None));
         }
         let first = self.half(pair, request)?;
+        if let Some(refusal) = self.unkept(&first) {
+            return Some(Prospect::Refused(Box::new(refusal), None));
+        }
         if first.request.wants_spare() && first.split.is_limited() {
             return Some(self.spare_prospect(first));
         }
@@ -62,7 +63,7 @@ impl Control {
         let tree = Tree::new(&self.registry, self.me);
         let tie = tie_of(&self.registry, &tree, pair, (&spec.tag, &first.request));
         let Some((tag, other)) = first.request.with.clone().zip(tie) else {
-            let hoped = Hoped { grant, opposite: None, follows: false };
+            let hoped = Hoped { grant, opposite: None };
             return Some(Prospect::open(Query::new(first, None, false), hoped));
         };
         let Some(key) = other else {
@@ -75,7 +76,7 @@ impl Control {
                 // Of two pairs that name each other, the first one leads.
                 let follows = half.request.with.as_ref() == Some(&spec.tag) && key < pair;
                 let (first, second) = if follows { (half, first) } else { (first, half) };
-                let hoped = Hoped { grant, opposite: Some(Box::new(opposite)), follows };
+                let hoped = Hoped { grant, opposite: Some(Box::new(opposite)) };
                 Prospect::open(Query::new(first, Some(second), follows), hoped)
             }
             Err(reason) => {
@@ -102,7 +103,7 @@ impl Control {
         });
         let spare = self.hoped(&second).map(|grant| grant.hops).unwrap_or_default();
         let grant = self.hoped(&first).map(|grant| Grant { spare, ..grant });
-        let hoped = Hoped { grant, opposite: None, follows: false };
+        let hoped = Hoped { grant, opposite: None };
         Prospect::open(Query::new(first, Some(second), false), hoped)
     }
 
@@ -123,6 +124,12 @@ impl Control {
         Some(Refusal { link, ..blank(pair, pair.1.node, &self.registry, reason) })
     }
 
+    /// Returns the refusal of a pair whose coder could not keep a contract.
+    fn unkept(&self, half: &Half) -> Option<Refusal> {
+        let reason = bitrate_obstacle(self.publisher(half.pair.1)?, &half.request, half.split)?;
+        Some(blank(half.pair, half.pair.1.node, &self.registry, reason))
+    }
+
     /// Returns a pair with its path as the registry has it.
     fn half(&self, pair: PairKey, request: SubscriptionSpec) -> Option<Half> {
         let spec = self.publisher(pair.1)?;
@@ -141,6 +148,9 @@ impl Control {
             return Err(Some(Box::new(refusal)));
         }
         let half = self.half(pair, request.clone()).ok_or(None)?;
+        if let Some(refusal) = self.unkept(&half) {
+            return Err(Some(Box::new(refusal)));
+        }
         let place = Place::on(&half.path, half.split, pair.1.node).ok_or(None)?;
         let unknown = Pair::at(pair, spec, request, place).best_effort();
         match unknown {

@@ -11,6 +11,7 @@ use crate::control::registry::PairKey;
 use crate::control::spec::SubscriptionSpec;
 use crate::control::split::Split;
 use crate::control::trial::TrafficTrial;
+use crate::control::variant::Trial;
 use crate::ids::NodeId;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -34,7 +35,7 @@ pub(super) struct Query {
     /// True if the trials are for the opposite pair: then the caller's request is that one.
     pub(super) follows: bool,
     /// At most [`TrafficTrial::TRIALS_MAX`], for one of the pairs.
-    pub(super) trials: Vec<TrafficTrial>,
+    pub(super) trials: Vec<Trial>,
 }
 
 /// The obstacles of a node's links: of the first pair, and of the opposite one beside it.
@@ -101,8 +102,7 @@ impl Query {
         let opposite = if tied { Some(Half::read(&mut reader)?) } else { None };
         let follows = reader.flag("follows")?;
         let count = reader.len(TrafficTrial::TRIALS_MAX, "trials")?;
-        let trials =
-            (0..count).map(|_| TrafficTrial::read(&mut reader)).collect::<Result<_, _>>()?;
+        let trials = (0..count).map(|_| Trial::read(&mut reader)).collect::<Result<_, _>>()?;
         reader.finish()?;
         Ok(Self { first, opposite, follows, trials })
     }
@@ -136,10 +136,13 @@ impl Obstacles {
 mod tests {
     use super::*;
     use crate::control::refusal::{Offer, RefusalReason};
+    use crate::control::variant::Variant;
     use crate::envelope::Envelope;
+    use crate::form::Size;
     use crate::ids::{PublisherId, SubscriptionId};
     use crate::tag::{Pattern, Tag};
-    use paceline_sched::Duration;
+    use core::num::NonZeroU32;
+    use paceline_sched::{Duration, LossTolerance};
     use proptest::prelude::*;
 
     fn half(node: u64, tag: &str, with: Option<&str>) -> Half {
@@ -196,8 +199,19 @@ mod tests {
             let envelope = Envelope::declared(9_000, 700);
             let within = Duration::from_millis(80);
             let period = Duration::from_millis(40);
-            let trial = TrafficTrial { period, bytes_max: 500, envelope, within };
-            let trials = vec![trial; usize::from(opposite.is_some())];
+            let traffic = TrafficTrial { period, bytes_max: 500, envelope, within };
+            let (rate, size) = (NonZeroU32::new(7_500).unwrap(), Size { width: 120, height: 90 });
+            let mut trials = vec![
+                Trial::Traffic(traffic),
+                Trial::Variant(Variant::Rate(rate)),
+                Trial::Variant(Variant::Size(size)),
+                Trial::Variant(Variant::Both(rate, size)),
+                Trial::Variant(Variant::Bitrate(rate)),
+                Trial::Variant(Variant::Bytes(700)),
+                Trial::Variant(Variant::Within(within)),
+                Trial::Variant(Variant::Loss(LossTolerance::new(1, 5).unwrap())),
+            ];
+            trials.truncate(if opposite.is_some() { 8 } else { 0 });
             let follows = opposite.is_some();
             let query = Query { first: first.clone(), opposite, follows, trials };
             let body = query.encode();

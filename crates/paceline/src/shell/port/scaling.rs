@@ -329,3 +329,7 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "h264")]
+mod tests;

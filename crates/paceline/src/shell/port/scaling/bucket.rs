@@ -1,61 +1,62 @@
 //! The bytes that coded video may use: a leaky bucket in front of the encoder.
 
+use paceline_media::h264::Limit;
 use paceline_proto::Envelope;
 use paceline_sched::Instant;
 
-/// The part of the burst that covers pictures larger than expected.
+/// The part of the burst that is left for samples that leave the scaler closer together than they were published.
 const SPARE_PART: u64 = 4;
+/// The same of a picture that may use a whole period, which is longer than a second.
+const SPARE_PART_SLOW: u64 = 16;
 
-/// Leaves out pictures before they are encoded, so that the coded video stays within an envelope. A picture cannot be
-/// taken back once it is encoded: later ones refer to it.
+/// The bytes that coded pictures may use, so that they stay within an envelope. A picture cannot be taken back once it
+/// is encoded: later ones refer to it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     envelope: Envelope,
-    /// The bytes that may be sent at `at`, times 10⁹; negative after pictures larger than expected.
+    /// The bytes that may be sent at `at`, times 10⁹.
     left: i128,
     at: Instant,
-    /// The bytes of the last picture.
-    last: u64,
 }
 
 const NANOS: i128 = 1_000_000_000;
 
 impl Bucket {
     pub(super) fn new(envelope: Envelope) -> Self {
-        Self { envelope, left: full(envelope), at: Instant::ZERO, last: 0 }
+        Self { envelope, left: full(envelope), at: Instant::ZERO }
     }
 
     pub(super) const fn envelope(&self) -> Envelope {
         self.envelope
     }
 
-    /// Returns true if a picture that was published at `at` may be encoded.
-    pub(super) fn has_room(&mut self, at: Instant) -> bool {
+    /// Returns the limit of a picture that was published at `at`.
+    pub(super) fn limit(&mut self, at: Instant) -> Limit {
         let passed = i128::from(at.since(self.at).as_nanos());
         let refilled = i128::from(self.envelope.bytes_per_s()) * passed;
         self.left = self.left.saturating_add(refilled).min(full(self.envelope));
         self.at = self.at.max(at);
-        // A larger picture than the last one is covered by the spare part, unless it follows a key picture.
-        let expected = self.last.min(self.envelope.burst() / 16);
-        self.left >= i128::from(expected) * NANOS
+        let bytes = |left: i128| u64::try_from(left / NANOS).unwrap_or(0);
+        Limit { now: bytes(self.left), full: bytes(full(self.envelope)) }
     }
 
     /// Records an encoded picture.
     pub(super) fn take(&mut self, bytes: usize) {
-        self.last = bytes as u64;
-        self.left -= i128::from(self.last) * NANOS;
+        self.left -= bytes as i128 * NANOS;
     }
 }
 
 fn full(envelope: Envelope) -> i128 {
-    i128::from(envelope.burst() - envelope.burst() / SPARE_PART) * NANOS
+    let (burst, bytes_per_s) = (envelope.burst(), envelope.bytes_per_s());
+    let part = if burst > bytes_per_s { SPARE_PART_SLOW } else { SPARE_PART };
+    i128::from(burst - burst / part) * NANOS
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Pictures of at most a quarter of the burst never exceed the envelope.
+    /// Pictures within their limits never exceed the envelope.
     #[test]
     fn encoded_pictures_stay_within_the_envelope() {
         let mut random = 13_u64;
@@ -70,8 +71,8 @@ mod tests {
             let (mut at, mut sent) = (1_000, Vec::<(u64, u64)>::new());
             for _ in 0..200 {
                 at += next(200);
-                let bytes = next(2_500);
-                if bucket.has_room(Instant::from_millis(at)) {
+                let bytes = next(9_000);
+                if bytes <= bucket.limit(Instant::from_millis(at)).now {
                     bucket.take(usize::try_from(bytes).unwrap());
                     sent.push((at, bytes));
                 }

@@ -3,7 +3,7 @@
 use super::bucket::Bucket;
 use super::places::Takers;
 use paceline_media::MediaError;
-use paceline_media::h264::{Class, Event, Transcoder};
+use paceline_media::h264::{Class, Event, Transcoder, Want};
 use paceline_proto::control::FormBudget;
 use paceline_proto::{
     DropReason, Encoding, Form, Kind, RawSample, Size, TemporalScaler, Timestamp,
@@ -17,6 +17,8 @@ const HERTZ: f64 = 30.0;
 /// The range of the encoder's rate, in Hz.
 const HERTZ_MIN: f64 = 0.001;
 const HERTZ_MAX: f64 = 1_000.0;
+/// The period from which a picture uses up what is left for it.
+const ALONE: Duration = Duration::from_millis(500);
 /// The limit of access units without a picture: more than any stream reorders.
 const DUE_MAX: usize = 256;
 
@@ -50,8 +52,6 @@ pub(in crate::shell) struct Coder {
     choice: Choice,
     /// The bytes that the pictures may use; `None` without a limit.
     bucket: RefCell<Option<Bucket>>,
-    /// The pictures that were left out because earlier ones had used up the bytes.
-    unpaid: BTreeSet<u64>,
     /// The bytes of coded pictures since they were last taken.
     bytes: Option<usize>,
     /// The key pictures since a picture was last decoded.
@@ -61,9 +61,13 @@ pub(in crate::shell) struct Coder {
 impl Coder {
     pub(super) fn new(form: Form, period: Option<Duration>) -> Self {
         let choice = Choice::Rate(TemporalScaler::new(form.rate, period), 0);
-        // A tenth remains for pictures larger than expected.
-        let target = form.bitrate.map(|bits| bits.get() - bits.get() / 10);
-        Self { target, ..Self::with(form.size, form.rate.period(period), choice) }
+        let period = form.rate.period(period);
+        // A part remains for pictures larger than expected. A picture that may use more than half a second alone has no
+        // others to even it out.
+        let alone = period.is_some_and(|period| period >= ALONE);
+        let part = |bits: u32| if alone { bits / 8 * 5 } else { bits - bits / 10 };
+        let target = form.bitrate.map(|bits| part(bits.get()));
+        Self { target, ..Self::with(form.size, period, choice) }
     }
 
     fn with(size: Option<Size>, period: Option<Duration>, choice: Choice) -> Self {
@@ -75,7 +79,6 @@ impl Coder {
             due: VecDeque::new(),
             choice,
             bucket: RefCell::new(None),
-            unpaid: BTreeSet::new(),
             bytes: None,
             fruitless: 0,
         }
@@ -156,22 +159,19 @@ impl Coder {
     fn run(
         &mut self,
         takers: &mut impl Takers,
-        step: impl FnOnce(&mut Transcoder, &mut dyn FnMut(u64) -> bool, &mut dyn FnMut(Event)),
+        step: impl FnOnce(&mut Transcoder, &mut dyn FnMut(u64) -> Want, &mut dyn FnMut(Event)),
     ) {
         let mut events = Vec::new();
-        let Self { transcoder, due, choice, bucket, unpaid, .. } = self;
+        let Self { transcoder, due, choice, bucket, .. } = self;
         let Some(transcoder) = transcoder else { return };
         let at = Cell::new(0);
         let mut wants = |_| {
-            let due = || due.get(at.get());
-            let wanted = choice.wants(due());
-            let has_room =
-                |bucket: &mut Bucket| due().is_none_or(|due| bucket.has_room(due.published_at));
-            let pays = wanted && bucket.borrow_mut().as_mut().is_none_or(has_room);
-            if wanted && !pays {
-                unpaid.extend(due().map(|due| due.seq));
+            let due = due.get(at.get());
+            let Some(due) = due.filter(|due| choice.wants(due)) else { return Want::No };
+            match &mut *bucket.borrow_mut() {
+                Some(bucket) => Want::Within(bucket.limit(due.published_at)),
+                None => Want::Yes,
             }
-            pays
         };
         step(transcoder, &mut wants, &mut |event| {
             if let (Event::Coded { bytes, .. }, Some(bucket)) = (&event, &mut *bucket.borrow_mut())
@@ -213,7 +213,6 @@ impl Coder {
 
     fn present(&mut self, event: Event, takers: &mut impl Takers) {
         let Some(due) = self.due.pop_front() else { return };
-        let unpaid = self.unpaid.remove(&due.seq);
         match event {
             Event::Coded { class, bytes } => {
                 self.fruitless = 0;
@@ -233,12 +232,11 @@ impl Coder {
                     attachment,
                 });
             }
-            Event::Passed => {
+            Event::Passed => self.fruitless = 0,
+            Event::OverLimit => {
                 self.fruitless = 0;
-                if unpaid {
-                    let why = "earlier pictures have used up the bit rate";
-                    takers.fail(due.seq, DropReason::OverBudget, why);
-                }
+                let why = "the bit rate is too low for any picture, or pictures come faster than declared";
+                takers.fail(due.seq, DropReason::OverBudget, why);
             }
             Event::Failed(error) => {
                 takers.fail(due.seq, DropReason::CannotScale, &error.to_string());
@@ -249,8 +247,8 @@ impl Coder {
 
 impl Choice {
     /// Returns true if the picture that takes this identity is encoded.
-    fn wants(&mut self, due: Option<&Due>) -> bool {
-        due.is_some_and(|due| match self {
+    fn wants(&mut self, due: &Due) -> bool {
+        match self {
             Self::Rate(temporal, skip) => {
                 let due = temporal.take(due.seq, due.captured.nanos);
                 let skips = due && *skip > 0;
@@ -258,7 +256,7 @@ impl Choice {
                 due && !skips
             }
             Self::These(seqs) => seqs.contains(&due.seq),
-        })
+        }
     }
 }
 

@@ -10,7 +10,8 @@ use paceline_proto::{DropReason, Encoding, Form, RawSample, Size};
 pub(super) struct Pictures {
     form: Form,
     scaler: Scaler,
-    /// The bytes of earlier pictures beyond their budget. Later pictures are left out for them.
+    /// The bytes of earlier pictures beyond their budget. Later pictures are left out for them. A contract has a budget that
+    /// every picture fits, so this concerns bit rates that were requested without one.
     debt: u64,
     /// The last result, for outputs that request it slightly later than others.
     last: Option<(u64, Result<RawSample, String>)>,
@@ -26,7 +27,8 @@ impl Pictures {
         Self { form, scaler, debt: 0, last: None }
     }
 
-    /// Scales a picture so that it fits `budget`. Returns the bytes of the result.
+    /// Scales a picture so that it fits `budget`. Returns the bytes of the result; for formats without a quality, those that
+    /// it would have had without a budget, so that the budget grows.
     pub(super) fn serve(
         &mut self,
         job: &Job,
@@ -44,7 +46,8 @@ impl Pictures {
             if let Err(error) = &scaled {
                 crate::warn_limited!("picture {seq} cannot be scaled to {}: {error}", self.form);
             }
-            bytes = scaled.as_ref().ok().map(|scaled| scaled.payload.len());
+            let saved = self.scaler.saved();
+            bytes = scaled.as_ref().ok().map(|scaled| scaled.payload.len() + saved);
             self.last = Some((seq, scaled));
         }
         match &self.last {
@@ -74,9 +77,17 @@ impl Pictures {
         let excess = limit.map_or(0, |limit| (scaled.payload.len() as u64).saturating_sub(limit));
         // The bytes of other formats are not chosen here.
         let format = scaled.encoding.as_str().parse::<Format>();
+        if self.scaler.saved() > 0 {
+            crate::warn_limited!(
+                "a picture of {} bytes exceeds the {} bytes of {}: it has less detail until the contract is changed",
+                scaled.payload.len() + self.scaler.saved(),
+                limit.unwrap_or(0),
+                self.form
+            );
+        }
         if excess > 0 && format.is_ok_and(|format| format.has_quality()) {
             crate::warn_limited!(
-                "a picture of {} bytes exceeds the {} bytes of {} even at the lowest quality: its rate is reduced",
+                "a picture of {} bytes exceeds the {} bytes of {} even with the least detail: its rate is reduced",
                 scaled.payload.len(),
                 limit.unwrap_or(0),
                 self.form
