@@ -508,7 +508,7 @@ class Refusal:
         """The reason as a word: ``capacity``, ``deadlines``, ``delay``, ``processor``, ``buffer``,
         ``host_buffer``, ``no_guarantee``,
         ``no_answer``, ``size_above_source``, ``opposite``,
-        ``unscalable``, ``rights``, ``unencrypted``, ``no_proxy``, ``no_second_path``,
+        ``unscalable``, ``unthinnable``, ``rights``, ``unencrypted``, ``no_proxy``, ``no_second_path``,
         ``too_many_spares`` or ``other``."""
     @property
     def spare(self) -> bool:

@@ -11,13 +11,26 @@ const PROGRAMS: &[(&str, &str)] =
 /// The shells whose completion is tested. Without one, its tests are skipped by name.
 const SHELLS: &[(&str, &str)] = &[("zsh", "zsh"), ("fish", "fish")];
 
-/// Finds the programs, and installs missing ones if possible. Fails with the packages to install, except for shells.
+/// The encoders whose video is tested. Without one, its modes are skipped by name.
+const ENCODERS: &[(&str, &str)] = &[
+    ("x264", "x264"),
+    ("SvtAv1EncApp", "svt-av1"),
+    ("aomenc", "aom-tools"),
+    (
+        "gst-launch-1.0",
+        "gstreamer1.0-tools gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly",
+    ),
+];
+
+/// Finds the programs, and installs missing ones if possible. Fails with the packages to install, except for shells and
+/// encoders.
 pub(crate) fn run() -> Outcome {
-    match (bring(PROGRAMS), bring(SHELLS)) {
-        (Ok(detail), Ok(_)) => Outcome::passed(&detail),
-        (Ok(detail), Err(problem)) => Outcome::passed(&format!("{detail}; {problem}")),
-        (Err(problem), _) => Outcome::failed(&problem),
-    }
+    let detail = match bring(PROGRAMS) {
+        Ok(detail) => detail,
+        Err(problem) => return Outcome::failed(&problem),
+    };
+    let problems = [SHELLS, ENCODERS].into_iter().filter_map(|programs| bring(programs).err());
+    Outcome::passed(&[detail].into_iter().chain(problems).collect::<Vec<_>>().join("; "))
 }
 
 /// Finds or installs programs, each given with its Debian package. Returns a description of the

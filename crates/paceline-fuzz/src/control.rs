@@ -207,6 +207,7 @@ fn publisher(input: &mut Input<'_>) -> PublisherSpec {
         latch: false,
         unscalable: None,
         key_interval: None,
+        structure: None,
         scaled: Vec::new(),
         within: None,
     }

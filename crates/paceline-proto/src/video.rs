@@ -10,10 +10,13 @@
 
 mod gate;
 mod group;
+mod structure;
 mod thin;
 
 pub use gate::DecodeGate;
 pub use group::{Group, GroupBudget, Joining, Next};
+pub(crate) use structure::THOUSAND;
+pub use structure::{Structure, StructureMeter};
 pub use thin::{Thinned, Thinner};
 
 #[cfg(doc)]

@@ -22,6 +22,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
         RefusalReason::Unscalable { .. } => "unscalable",
         RefusalReason::BitRate { .. } => "bit_rate",
+        RefusalReason::Unthinnable { .. } => "unthinnable",
         RefusalReason::Rights { .. } => "rights",
         RefusalReason::Unencrypted => "unencrypted",
         RefusalReason::Opposite { .. } => "opposite",
@@ -71,8 +72,8 @@ impl Refusal {
     }
 
     /// The reason as a word: `capacity`, `deadlines`, `delay`, `processor`, `buffer`, `host_buffer`,
-    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `bit_rate`, `opposite`, `no_second_path`,
-    /// `too_many_spares` or `other`.
+    /// `no_guarantee`, `no_answer`, `size_above_source`, `unscalable`, `bit_rate`, `unthinnable`, `opposite`,
+    /// `no_second_path`, `too_many_spares` or `other`.
     #[getter]
     const fn reason(&self) -> &'static str {
         word(self.0.reason)

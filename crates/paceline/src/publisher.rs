@@ -402,7 +402,7 @@ impl Publisher {
             Some(video) => video.take(now, &mut payload)?,
             None => self.spec.kind,
         };
-        self.observe(now, &payload, attached);
+        self.observe(now, kind, &payload, attached);
         let encoding = encoding.unwrap_or_else(|| self.spec.encoding.clone());
         let captured =
             captured.or_else(|| self.clock.timestamp()).unwrap_or_else(|| self.utc.at(now));
@@ -528,7 +528,13 @@ impl Publisher {
 
     /// Updates the announced picture size and maximum sample size: nodes compute refusals from
     /// them.
-    fn observe(&mut self, now: paceline_sched::Instant, payload: &Bytes, attached: usize) {
+    fn observe(
+        &mut self,
+        now: paceline_sched::Instant,
+        kind: Kind,
+        payload: &Bytes,
+        attached: usize,
+    ) {
         let bytes = (payload.len() + attached) as u64;
         let larger = !self.bytes_declared && self.spec.bytes_max.is_none_or(|max| bytes > max);
         let peak = peak_bytes_per_s(&self.spec);
@@ -543,13 +549,18 @@ impl Publisher {
             _ => None,
         };
         let new_size = size.is_some() && size != self.spec.size;
-        let unscalable = self.format.and_then(|format| unscalable(format, payload));
+        let unscalable = self.format.and_then(|format| unscalable(format, kind, payload));
         let new_reason = unscalable.is_some_and(|why| why != self.spec.unscalable);
         let key_interval = self.video.as_ref().and_then(|video| video.key_interval());
         let new_interval = key_interval != self.spec.key_interval;
-        if !larger && !new_size && !new_reason && !new_interval && learned.is_none() {
+        // Only nodes that cannot decode the video need it.
+        let structure = self.spec.unscalable.and_then(|_| self.video.as_ref()?.structure());
+        let new_structure = structure != self.spec.structure;
+        let new_video = new_interval || new_structure;
+        if !larger && !new_size && !new_reason && !new_video && learned.is_none() {
             return;
         }
+        self.spec.structure = structure;
         if let Some(envelope) = learned {
             self.spec.envelope = envelope;
         }
@@ -576,11 +587,11 @@ impl Publisher {
 
 /// Returns the reason why the pictures of this format cannot be scaled, `Some(None)` if they can, and `None` if this
 /// payload does not show it.
-fn unscalable(format: Format, payload: &[u8]) -> Option<Option<Unscalable>> {
+fn unscalable(format: Format, kind: Kind, payload: &[u8]) -> Option<Option<Unscalable>> {
     let pixels =
         |scalable: Option<bool>| scalable.map(|scalable| (!scalable).then_some(Unscalable::Pixels));
     match format {
-        Format::H264 => video::unscalable(payload),
+        Format::H264 => video::unscalable(kind, payload),
         Format::Ros(message) => pixels(ros::is_scalable(message, payload)),
         Format::Jpeg => pixels(jpeg::is_decodable(payload)),
         Format::Png => pixels(png::is_decodable(payload)),

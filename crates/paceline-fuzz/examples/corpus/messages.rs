@@ -27,6 +27,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
         latch: full,
         unscalable: None,
         key_interval: None,
+        structure: None,
         scaled: Vec::new(),
         within: None,
     }

@@ -411,6 +411,7 @@ impl Attacker {
             latch: self.chance.below(2) == 0,
             unscalable: None,
             key_interval: None,
+            structure: None,
             scaled: Vec::new(),
             within: None,
         }

@@ -6,6 +6,7 @@
 
 mod damage;
 mod fidelity;
+mod gstreamer;
 mod made;
 mod open;
 mod quiet;

@@ -36,6 +36,7 @@ use answers::Backoff;
 pub(super) use answers::{Denial, Silence, Survey};
 use asked::{Asked, Standing};
 use basis::Basis;
+use core::num::NonZeroU64;
 use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
@@ -455,12 +456,26 @@ pub(super) fn impossible(pair: &Pair<'_>) -> Option<RefusalReason> {
     if let Some(obstacle) = pair.obstacle() {
         return Some(obstacle);
     }
-    size_obstacle(pair.spec, pair.asked)
+    form_obstacle(pair.spec, pair.asked)
         .or_else(|| bitrate_obstacle(pair.spec, pair.request, pair.split()))
 }
 
+/// Returns the reason if a publisher cannot deliver the form `asked`.
+pub(super) fn form_obstacle(spec: &PublisherSpec, asked: Form) -> Option<RefusalReason> {
+    size_obstacle(spec, asked).or_else(|| rate_obstacle(spec, asked))
+}
+
+/// Returns the reason if a video that cannot be decoded has too many references for the rate of the form `asked`.
+fn rate_obstacle(spec: &PublisherSpec, asked: Form) -> Option<RefusalReason> {
+    let (why, structure) = spec.unscalable.zip(spec.structure)?;
+    let thins = spec.kind.is_video() && !structure.allows(asked.rate, spec.period);
+    let references = structure.references;
+    let keys = structure.keys_millihertz(spec.period);
+    thins.then_some(RefusalReason::Unthinnable { why, references, keys })
+}
+
 /// Returns the reason if a publisher cannot deliver the size of the form `asked`.
-pub(super) fn size_obstacle(spec: &PublisherSpec, asked: Form) -> Option<RefusalReason> {
+fn size_obstacle(spec: &PublisherSpec, asked: Form) -> Option<RefusalReason> {
     let recodes = asked.bitrate.is_some() && spec.kind.is_video();
     let asked = asked.size.or(spec.size.filter(|_| recodes))?;
     if let Some(source) = spec.size
@@ -492,6 +507,12 @@ pub(super) fn bitrate_obstacle(
     (asked < least).then_some(RefusalReason::BitRate { asked, least })
 }
 
+/// Returns what the reason itself offers.
+fn offered(reason: RefusalReason) -> Offer {
+    let RefusalReason::Unthinnable { keys, .. } = reason else { return Offer::default() };
+    Offer { max_millihertz: keys.map(NonZeroU64::get), ..Offer::default() }
+}
+
 /// Returns a refusal by `node` without figures.
 pub(super) fn blank(
     (subscription, publisher): PairKey,
@@ -511,7 +532,7 @@ pub(super) fn blank(
         needed_bytes_per_s: 0,
         available_bytes_per_s: 0,
         reason,
-        offer: Offer::default(),
+        offer: offered(reason),
         spare: false,
     }
 }

@@ -13,6 +13,7 @@ use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::retransmit::Retransmit;
 use crate::sample::Kind;
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
+use crate::video::{Structure, THOUSAND};
 use crate::wire::segment::{
     read_audio, read_bitrate, read_encoding, read_form, read_quality, write_audio, write_encoding,
     write_form,
@@ -38,6 +39,7 @@ const LEARNED: u64 = 1 << 9;
 const HAS_SCALED: u64 = 1 << 10;
 const HAS_WITHIN: u64 = 1 << 11;
 const LATCH: u64 = 1 << 12;
+const HAS_STRUCTURE: u64 = 1 << 13;
 
 // Flags of a subscription.
 const ASKS_RATE: u8 = 1;
@@ -152,6 +154,7 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
         (!spec.scaled.is_empty(), HAS_SCALED),
         (spec.within.is_some(), HAS_WITHIN),
         (spec.latch, LATCH),
+        (spec.structure.is_some(), HAS_STRUCTURE),
     ];
     out.put_text(spec.tag.as_str());
     out.put_varint(
@@ -186,6 +189,21 @@ fn put_publisher(out: &mut Vec<u8>, spec: &PublisherSpec) {
     if let Some(within) = spec.within {
         out.put_varint(within.as_nanos());
     }
+    if let Some(Structure { references, keys, period }) = spec.structure {
+        out.put_varint(references.into());
+        out.put_varint(keys.unwrap_or(0).into());
+        out.put_varint(period.as_nanos());
+    }
+}
+
+fn read_structure(reader: &mut Reader) -> Result<Structure, WireError> {
+    let references = reader.varint_max(THOUSAND.into(), "reference pictures")?;
+    let keys = reader.varint32("pictures between key pictures")?;
+    Ok(Structure {
+        references: u16::try_from(references).unwrap_or(THOUSAND),
+        keys: (keys > 0).then_some(keys),
+        period: read_duration(reader, "time between pictures")?,
+    })
 }
 
 fn put_scaled(out: &mut Vec<u8>, scaled: &[ScaledForm]) {
@@ -238,7 +256,7 @@ pub(super) fn read_envelope(reader: &mut Reader, learned: bool) -> Result<Envelo
 
 fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
     let tag = read_tag(reader)?;
-    let flags = reader.varint_max(2 * LATCH - 1, "publisher flags")?;
+    let flags = reader.varint_max(2 * HAS_STRUCTURE - 1, "publisher flags")?;
     if flags & (HAS_ENVELOPE | LEARNED) == LEARNED {
         return Err(WireError::Invalid("publisher flags"));
     }
@@ -261,6 +279,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
         key_interval: optional(has(HAS_KEY_INTERVAL), || read_duration(reader, "key interval"))?,
         scaled: optional(flags & HAS_SCALED != 0, || read_scaled(reader))?.unwrap_or_default(),
         within: optional(flags & HAS_WITHIN != 0, || read_duration(reader, "delay bound"))?,
+        structure: optional(flags & HAS_STRUCTURE != 0, || read_structure(reader))?,
     })
 }
 

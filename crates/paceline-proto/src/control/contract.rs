@@ -249,6 +249,7 @@ mod tests {
             latch: false,
             unscalable: None,
             key_interval: None,
+            structure: None,
             scaled: Vec::new(),
             within: None,
         }

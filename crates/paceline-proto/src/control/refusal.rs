@@ -5,7 +5,7 @@ use crate::form::{Size, Unscalable};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{Lack, Right};
 use core::fmt;
-use core::num::NonZeroU32;
+use core::num::{NonZeroU32, NonZeroU64};
 use paceline_sched::{Capacity, Duration, LossTolerance};
 
 /// The refusal of one publisher's stream to a subscription.
@@ -138,6 +138,16 @@ pub enum RefusalReason {
         /// The lowest bit rate that the coder keeps whatever the samples show.
         least: u64,
     },
+    /// The publisher's video cannot be decoded, and leaving out pictures that no other needs does not reach the requested
+    /// rate. An offered rate is that of its key pictures.
+    Unthinnable {
+        /// The reason why it cannot be decoded.
+        why: Unscalable,
+        /// The key and reference pictures in each thousand pictures, in the densest part.
+        references: u16,
+        /// The rate of its key pictures in millihertz, which is offered; `None` for a video of one group.
+        keys: Option<NonZeroU64>,
+    },
     /// The policy of the refusing node does not grant it.
     Rights {
         /// The node whose rights do not suffice: the subscription's, the publisher's, or one that relays for
@@ -206,6 +216,7 @@ impl Refusal {
             | RefusalReason::TooManySpares => true,
             RefusalReason::SizeAboveSource { .. }
             | RefusalReason::Unscalable { .. }
+            | RefusalReason::Unthinnable { .. }
             | RefusalReason::Rights { .. }
             | RefusalReason::NoProxy { .. }
             | RefusalReason::Unencrypted => false,
@@ -393,6 +404,9 @@ impl fmt::Display for Refusal {
             ),
             RefusalReason::Unscalable { asked, why } => fmt_unscalable(f, asked, why),
             RefusalReason::BitRate { asked, least } => fmt_bit_rate(f, asked, least),
+            RefusalReason::Unthinnable { why, references, .. } => {
+                fmt_unthinnable(f, why, references, self.offer)
+            }
             RefusalReason::Rights { lack, .. } => write!(
                 f,
                 "the policy of '{}' does not allow it: {lack} for '{}'; a rule there must grant it",
@@ -453,6 +467,25 @@ impl Offer {
             .map(|within| format!("--within {}ms", within.as_nanos().div_ceil(1_000_000)));
         let loss = self.loss.map(|loss| format!("--loss {}/{}", loss.x(), loss.y()));
         [hertz, size, bitrate, within, loss].into_iter().flatten().collect()
+    }
+}
+
+/// Writes the reason why pictures of a video cannot be left out.
+fn fmt_unthinnable(
+    f: &mut fmt::Formatter<'_>,
+    why: Unscalable,
+    references: u16,
+    offer: Offer,
+) -> fmt::Result {
+    let percent = references.div_ceil(10);
+    write!(
+        f,
+        "this video cannot be thinned to this rate: others need {percent} % of its pictures, and {why}; ask for every \
+         picture, or for at least {percent} % of them"
+    )?;
+    match offer.flags().first() {
+        Some(keys) => write!(f, ", or {keys} for key pictures alone"),
+        None => Ok(()),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::retransmit::Retransmit;
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
+use crate::video::Structure;
 use core::num::NonZeroU32;
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
@@ -42,6 +43,8 @@ pub struct PublisherSpec {
     /// The longest time between two key pictures of its video so far, rounded up to 100 ms; `None` before the
     /// second one. A subscriber that cannot join in between waits at most this long for its first picture.
     pub key_interval: Option<Duration>,
+    /// The pictures that its video needs, once a part of it has shown them.
+    pub structure: Option<Structure>,
     /// What its node measured of forms that it scales, in order of form; at most [`ScaledForm::FORMS_MAX`].
     pub scaled: Vec<ScaledForm>,
 }
@@ -75,6 +78,7 @@ impl PublisherSpec {
             latch: false,
             unscalable: None,
             key_interval: None,
+            structure: None,
             scaled: Vec::new(),
         }
     }

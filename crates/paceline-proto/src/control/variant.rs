@@ -4,7 +4,7 @@
 //! variants of the request, adds variants with a lower rate and a smaller size, and asks all nodes again which of them
 //! they would grant. So every offer was tested on the whole path, as it is when a subscription takes it.
 
-use super::admission::{bitrate_obstacle, size_obstacle};
+use super::admission::{bitrate_obstacle, form_obstacle};
 use super::codec::{put_loss, put_size, read_loss, read_size};
 use super::refusal::Offer;
 use super::spec::{PublisherSpec, SubscriptionSpec};
@@ -215,7 +215,7 @@ impl Variants {
         list.dedup();
         list.retain(|variant| {
             let request = variant.request(request);
-            size_obstacle(spec, spec.form_of(request.form)).is_none()
+            form_obstacle(spec, spec.form_of(request.form)).is_none()
                 && bitrate_obstacle(spec, &request, split).is_none()
         });
         list.truncate(TrafficTrial::TRIALS_MAX);

@@ -121,6 +121,7 @@ impl Net {
                             | RefusalReason::NoProxy { .. }
                             | RefusalReason::SizeAboveSource { .. }
                             | RefusalReason::Unscalable { .. }
+                            | RefusalReason::Unthinnable { .. }
                     );
                     // The refusal of a spare leaves a running contract.
                     let key = (subscription, publisher);

@@ -175,6 +175,7 @@ impl PublisherPlan {
             latch: false,
             unscalable: None,
             key_interval: None,
+            structure: None,
             scaled: Vec::new(),
             within: None,
         }

@@ -5,13 +5,17 @@ use bytes::Bytes;
 use paceline_media::codec::{Codec, Units};
 use paceline_media::h264::{self, Unsupported};
 use paceline_media::video::Class;
+use paceline_proto::video::{Structure, StructureMeter};
 use paceline_proto::{Kind, Unscalable};
 use paceline_sched::{Duration, Instant};
 use std::borrow::Cow;
 
 /// The state of a video between its units.
 pub(super) struct VideoUnits {
+    codec: Codec,
     units: Units,
+    meter: StructureMeter,
+    structure: Option<Structure>,
     /// The time of the last key picture.
     key_at: Option<Instant>,
     /// The longest time between two key pictures, rounded up.
@@ -23,7 +27,8 @@ const KEY_STEP: Duration = Duration::from_millis(100);
 
 impl VideoUnits {
     pub(super) fn new(codec: Codec) -> Self {
-        Self { units: Units::new(codec), key_at: None, key_interval: None }
+        let (meter, structure) = (StructureMeter::default(), None);
+        Self { codec, units: Units::new(codec), meter, structure, key_at: None, key_interval: None }
     }
 
     /// Returns the kind of the next unit. Prepends missing parameter sets to a key unit.
@@ -39,12 +44,20 @@ impl VideoUnits {
         if class == Class::I {
             self.note_key(now);
         }
-        Ok(match class {
+        let kind = match class {
             Class::I => Kind::VideoI,
             Class::P => Kind::VideoP,
             Class::B => Kind::VideoB,
             Class::Leading => Kind::VideoLeading,
-        })
+        };
+        let alone = class == Class::I && self.codec.is_start(payload);
+        self.structure = self.meter.note(now, kind, alone).or(self.structure);
+        Ok(kind)
+    }
+
+    /// Returns the structure of its pictures so far.
+    pub(super) const fn structure(&self) -> Option<Structure> {
+        self.structure
     }
 
     fn note_key(&mut self, now: Instant) {
@@ -61,10 +74,11 @@ impl VideoUnits {
     }
 }
 
-/// Returns the reason why the video cannot be scaled, `Some(None)` if it can, and `None` if this unit does
+/// Returns the reason why the video cannot be scaled, `Some(None)` if it can, and `None` if this unit of this kind does
 /// not show it.
-pub(super) fn unscalable(unit: &[u8]) -> Option<Option<Unscalable>> {
-    h264::is_idr(unit).then(|| {
+pub(super) fn unscalable(kind: Kind, unit: &[u8]) -> Option<Option<Unscalable>> {
+    // Key pictures have their parameter sets.
+    (kind == Kind::VideoI).then(|| {
         h264::unsupported(unit).map(|feature| match feature {
             Unsupported::Interlaced => Unscalable::Interlaced,
             Unsupported::Chroma => Unscalable::Chroma,

@@ -85,8 +85,8 @@ fn generated(stream: &Stream) -> Option<Vec<u8>> {
 
 /// A requested form.
 #[derive(Clone, Copy)]
-struct Form {
-    name: &'static str,
+pub(crate) struct Form {
+    pub(crate) name: &'static str,
     ask: fn(SubscriberBuilder<'_>) -> SubscriberBuilder<'_>,
     /// One picture in this many is due.
     every: usize,
@@ -107,38 +107,93 @@ const FORMS: &[Form] = &[
     },
 ];
 
-/// The results of a form: the samples, the subscriber, and the number of samples that the link shed.
-type Received = (Vec<Sample>, Subscriber, u64);
+/// The forms that only leave out pictures: all, half of them, and 5 of 25.
+pub(crate) const THINNED: &[Form] = &[FORMS[0], FORMS[1], FORMS[3]];
 
-fn played(stream: &Stream, bytes: &[u8], forms: &[Form]) -> Vec<Received> {
-    let host = HostDir::new(&stream.name.replace([' ', ':', ','], ""));
+/// The results of a form.
+struct Received {
+    samples: Vec<Sample>,
+    /// The refusal, and the number of pictures that were published before it.
+    refused: Option<(u32, RefusalReason)>,
+    /// The number of samples that the link shed.
+    shed: u64,
+}
+
+fn played(name: &str, codec: Codec, units: &[Vec<u8>], forms: &[Form]) -> Vec<Received> {
+    let host = HostDir::new(&name.replace([' ', ':', ','], ""));
     let (robot, viewer) = (host.open("robot"), host.open("viewer"));
-    let camera = robot.publisher("camera").encoding(Encoding::new(encoding(stream.codec)));
+    let camera = robot.publisher("camera").encoding(Encoding::new(encoding(codec)));
     let mut camera = camera.hz(100.0).declare().unwrap();
     let asked = |form: &Form| (form.ask)(viewer.subscriber("camera").queue(1_000));
-    let subscribers: Vec<Subscriber> =
+    let mut subscribers: Vec<Subscriber> =
         forms.iter().map(|form| asked(form).declare().unwrap()).collect();
     // A stream without a decoder is refused before the first picture, others after it.
-    let known = |form: &&Form| form.size.is_none() || stream.codec.has_transcoder();
+    let known = |form: &&Form| form.size.is_none() || codec.has_transcoder();
     wait_heard(&robot, forms.iter().filter(known).count());
-    let units: Vec<Vec<u8>> =
-        stream.codec.split(bytes).map(|unit| unit.unwrap().bytes.to_vec()).collect();
+    let mut refused = vec![None; forms.len()];
     at_rate(100, u32::try_from(units.len()).unwrap(), |number| {
         camera.put_blocking(units[number as usize].clone()).unwrap();
+        note_refusals(&mut subscribers, &mut refused, number + 1);
     });
     assert!(camera.close(Duration::from_secs(60)));
     // On a busy host the link sheds pictures that no other needs, and counts them.
     std::thread::sleep(Duration::from_millis(300));
+    note_refusals(&mut subscribers, &mut refused, u32::MAX);
     let status = robot.status(SOON);
     let links = status.iter().flat_map(|node| &node.links);
     let shed = links.map(|link| link.closed.drops.of(DropReason::QueueFull)).sum();
-    subscribers
-        .into_iter()
-        .map(|mut subscriber| {
-            let next = || subscriber.recv_timeout(Duration::from_millis(50)).ok();
-            (std::iter::from_fn(next).collect(), subscriber, shed)
-        })
-        .collect()
+    let received = subscribers.into_iter().zip(refused).map(|(mut subscriber, refused)| {
+        let next = || subscriber.recv_timeout(Duration::from_millis(50)).ok();
+        Received { samples: std::iter::from_fn(next).collect(), refused, shed }
+    });
+    received.collect()
+}
+
+fn note_refusals(
+    subscribers: &mut [Subscriber],
+    refused: &mut [Option<(u32, RefusalReason)>],
+    number: u32,
+) {
+    for (subscriber, refused) in subscribers.iter_mut().zip(refused) {
+        for event in std::iter::from_fn(|| subscriber.try_event()) {
+            if let SubscriberEvent::Refused(_, refusal) = event {
+                refused.get_or_insert((number, refusal.reason));
+            }
+        }
+    }
+}
+
+/// The result of a form in words, and what is wrong with it.
+pub(crate) struct Outcome {
+    pub(crate) text: String,
+    pub(crate) problem: Option<String>,
+}
+
+/// Publishes a stream, and checks forms without a size: pictures are complete, or as many as are due, and decodable; or
+/// the subscriber is told soon that they are not.
+pub(crate) fn outcomes((name, codec): (&str, Codec), bytes: &[u8], forms: &[Form]) -> Vec<Outcome> {
+    let units = published(codec, bytes);
+    let stream = Stream { name: "", codec, args: &[], scaled: false };
+    let all = played(name, codec, &units, forms);
+    let outcome = |(form, received): (&Form, &Received)| {
+        let problem = problem(&stream, form, &units, received);
+        let due = units.len().div_ceil(form.every);
+        let text = match received.refused {
+            Some((after, _)) => format!("refused after {after} pictures"),
+            None => format!("{} of {due}", received.samples.len()),
+        };
+        let problem = problem.map(|problem| format!("{}: {problem}", form.name));
+        let text = if problem.is_some() { format!("{text} (wrong)") } else { text };
+        Outcome { text, problem }
+    };
+    forms.iter().zip(&all).map(outcome).collect()
+}
+
+/// Returns the units of a stream as they are published: parameter sets precede each key picture, and no other slice.
+fn published(codec: Codec, bytes: &[u8]) -> Vec<Vec<u8>> {
+    let mut sets = Units::new(codec);
+    let units = codec.split(bytes).map(Result::unwrap);
+    units.map(|unit| sets.complete(unit.bytes, unit.class).into_owned()).collect()
 }
 
 fn wait_heard(node: &Node, subscriptions: usize) {
@@ -153,56 +208,65 @@ fn joined(samples: &[Sample]) -> Vec<u8> {
     samples.iter().flat_map(|sample| sample.payload.to_vec()).collect()
 }
 
+/// The pictures after which the structure of a video without a decoder is known, if its groups are longer, and the
+/// pictures until its subscribers are told.
+const KNOWN: u32 = 33;
+const TOLD: u32 = 20;
+/// The largest number of pictures beyond those that were due.
+const AHEAD: usize = 3;
+
 /// Returns a description if the samples of one form are not as requested.
-fn problem(
-    stream: &Stream,
-    form: &Form,
-    bytes: &[u8],
-    (got, subscriber, shed): &mut Received,
-) -> Option<String> {
+fn problem(stream: &Stream, form: &Form, units: &[Vec<u8>], received: &Received) -> Option<String> {
+    let Received { samples: got, refused, shed } = received;
     if !got.windows(2).all(|pair| pair[0].seq < pair[1].seq) {
         return Some("the order is wrong".to_owned());
     }
     if form.size.is_some() && !stream.scaled {
-        let refused = std::iter::from_fn(|| subscriber.try_event()).any(|event| {
-            matches!(&event, SubscriberEvent::Refused(_, refusal)
-                if matches!(refusal.reason, RefusalReason::Unscalable { .. }))
-        });
-        let right = got.is_empty() && refused;
-        return (!right).then(|| format!("{} pictures, refused: {refused}", got.len()));
+        let right = matches!(refused, Some((_, RefusalReason::Unscalable { .. })));
+        let right = got.is_empty() && right;
+        return (!right).then(|| format!("{} pictures, refused: {refused:?}", got.len()));
     }
     let delivered = joined(got);
     let size = form.size.unwrap_or(SIZE);
     let (shown, errors) = pictures(stream.codec, &delivered, size);
-    let due = stream.codec.split(bytes).count().div_ceil(form.every);
+    let due = units.len().div_ceil(form.every);
     let counts = format!("{} of {due} due, {} shown", got.len(), shown.len());
-    // Without a decoder, a group of pictures that is too dense passes from its begin on, as many pictures as
-    // were due: at the end, those of the last group are outstanding.
-    let behind = if stream.scaled { 3 } else { 25 / form.every };
-    let counted = (due.saturating_sub(behind)..=due + 3).contains(&got.len());
-    if !counted || shown.len() != got.len() || !errors.is_empty() {
+    if shown.len() != got.len() || !errors.is_empty() {
         return Some(format!("{counts} {errors}"));
+    }
+    if let Some((after, reason)) = refused {
+        let right = matches!(reason, RefusalReason::Unthinnable { .. });
+        let soon = *after <= KNOWN + TOLD;
+        return (!right || !soon || form.every == 1)
+            .then(|| format!("refused after {after} pictures: {reason:?}"));
+    }
+    // References may pass before they are due.
+    if !(due - 1..=due + AHEAD).contains(&got.len()) {
+        return Some(counts);
     }
     if form.every > 1 {
         return None;
     }
     if form.size.is_none() {
-        let mut rest = got.iter().peekable();
-        // Each key picture is published with its parameter sets.
-        let mut sets = Units::new(stream.codec);
-        let units = stream.codec.split(bytes).map(Result::unwrap);
-        let mut missing: Vec<_> =
-            units.map(|unit| (sets.complete(unit.bytes, unit.class), unit.class)).collect();
-        missing.retain(|(unit, _)| rest.next_if(|it| it.payload[..] == unit[..]).is_none());
-        let needed = missing.iter().filter(|(_, class)| *class != Class::B).count();
-        let counted = missing.len() as u64 <= *shed;
-        let whole = rest.next().is_none() && needed == 0 && counted;
-        let missing = missing.len();
-        return (!whole).then(|| format!("{missing} missing, {needed} needed, {shed} shed"));
+        return incomplete(stream.codec, units, got, *shed);
     }
-    let (source, _) = pictures(stream.codec, bytes, size);
+    let (source, _) = pictures(stream.codec, &units.concat(), size);
     let worst = shown.iter().zip(&source).map(|(a, b)| psnr(a, b)).fold(f64::MAX, f64::min);
     (worst < 28.0).then(|| format!("{worst:.1} dB"))
+}
+
+/// Returns a description if units are missing that the link has not shed, or that others need.
+fn incomplete(codec: Codec, units: &[Vec<u8>], got: &[Sample], shed: u64) -> Option<String> {
+    let mut rest = got.iter().peekable();
+    let mut classes = Units::new(codec);
+    let classes: Vec<_> = units.iter().map(|unit| classes.classify(unit).unwrap()).collect();
+    let mut missing: Vec<_> = units.iter().zip(classes).collect();
+    missing.retain(|(unit, _)| rest.next_if(|it| it.payload[..] == unit[..]).is_none());
+    let needed = missing.iter().filter(|(_, class)| *class != Class::B).count();
+    let counted = missing.len() as u64 <= shed;
+    let whole = rest.next().is_none() && needed == 0 && counted;
+    let missing = missing.len();
+    (!whole).then(|| format!("{missing} missing, {needed} needed, {shed} shed"))
 }
 
 /// Returns the problems of all forms of one stream; `None` if ffmpeg is not installed.
@@ -214,12 +278,13 @@ fn problems(stream: &Stream) -> Option<Vec<String>> {
 }
 
 fn problems_of(stream: &Stream, bytes: &[u8]) -> Vec<String> {
-    let mut all = played(stream, bytes, FORMS);
-    assert_eq!(all[0].0.first().map(|sample| sample.kind), Some(Kind::VideoI));
-    let forms = FORMS.iter().zip(&mut all);
+    let units = published(stream.codec, bytes);
+    let all = played(stream.name, stream.codec, &units, FORMS);
+    assert_eq!(all[0].samples.first().map(|sample| sample.kind), Some(Kind::VideoI));
+    let forms = FORMS.iter().zip(&all);
     let named = |form: &Form, problem| format!("{}, {}: {problem}", stream.name, form.name);
     let found = forms.filter_map(|(form, received)| {
-        problem(stream, form, bytes, received).map(|problem| named(form, problem))
+        problem(stream, form, &units, received).map(|problem| named(form, problem))
     });
     found.collect()
 }
@@ -295,9 +360,10 @@ fn a_video_that_changes_its_size_arrives_in_every_form() {
     let bytes = [&parts[0][..], &parts[1], &parts[0]].concat();
     let ask: fn(SubscriberBuilder<'_>) -> SubscriberBuilder<'_> = |it| it.size(128, 104);
     let small = Form { name: "128x104", ask, every: 1, size: Some((128, 104)) };
-    let mut all = played(&stream, &bytes, &[FORMS[0], FORMS[1], small]);
-    for (form, received) in [FORMS[0], FORMS[1], small].iter().zip(&mut all) {
-        let problem = problem(&stream, form, &bytes, received);
+    let units = published(stream.codec, &bytes);
+    let all = played(stream.name, stream.codec, &units, &[FORMS[0], FORMS[1], small]);
+    for (form, received) in [FORMS[0], FORMS[1], small].iter().zip(&all) {
+        let problem = problem(&stream, form, &units, received);
         assert_eq!(problem, None, "{}", form.name);
     }
 }

@@ -19,6 +19,7 @@ mod film;
 mod films;
 mod first;
 mod flood;
+mod foreign_modes;
 mod foreign_video;
 mod fresh;
 mod hosts;

@@ -7,8 +7,9 @@ use crate::control::registry::{NAME_BYTES_MAX, PairKey};
 use crate::form::Size;
 use crate::ids::{NodeId, SubscriptionId};
 use crate::rights::{Lack, Quota, Right};
+use crate::video::THOUSAND;
 use crate::wire::{Reader, WireError, Writer};
-use core::num::NonZeroU32;
+use core::num::{NonZeroU32, NonZeroU64};
 use paceline_sched::{Duration, LossTolerance};
 
 pub(in crate::control) fn put_refusal(out: &mut Vec<u8>, refusal: &Refusal) {
@@ -48,6 +49,12 @@ fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
             out.put_u8(6);
             put_size(out, asked);
             out.put_u8(why.code());
+        }
+        RefusalReason::Unthinnable { why, references, keys } => {
+            out.put_u8(18);
+            out.put_u8(why.code());
+            out.put_varint(references.into());
+            out.put_varint(keys.map_or(0, NonZeroU64::get));
         }
         RefusalReason::Deadlines { within, due, carried } => {
             put_numbers(out, 2, &[within.as_nanos(), due, carried]);
@@ -208,6 +215,13 @@ fn read_reason(reader: &mut Reader) -> Result<RefusalReason, WireError> {
         17 => {
             let asked = reader.varint("requested bit rate")?;
             RefusalReason::BitRate { asked, least: reader.varint("least bit rate")? }
+        }
+        18 => {
+            let why = read_unscalable(reader)?;
+            let references = reader.varint_max(THOUSAND.into(), "reference pictures")?;
+            let references = u16::try_from(references).unwrap_or(THOUSAND);
+            let keys = NonZeroU64::new(reader.varint("rate of key pictures")?);
+            RefusalReason::Unthinnable { why, references, keys }
         }
         12 => RefusalReason::NoProxy { apart: reader.flag("proxy")? },
         11 => RefusalReason::Opposite { missing: reader.flag("opposite stream")? },

@@ -10,7 +10,8 @@ use crate::ids::{PublisherId, SubscriptionId};
 use crate::rights::{Lack, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
-use core::num::{NonZeroU8, NonZeroU32};
+use crate::video::Structure;
+use core::num::{NonZeroU8, NonZeroU32, NonZeroU64};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 use proptest::option;
 use proptest::prelude::*;
@@ -59,8 +60,14 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
     let kind = prop::sample::select(vec![Kind::Data, Kind::State, Kind::Picture]);
     let late = prop::sample::select(vec![Late::Drop, Late::Send]);
     let loss = option::of((0..=9u32).prop_map(|x| LossTolerance::new(x, 9).unwrap()));
-    let video =
-        (option::of(unscalable()), option::of(duration()), scaled(), option::of(duration()));
+    let structure =
+        (0..=1_000u16, 0..=u32::MAX, duration()).prop_map(|(references, keys, period)| Structure {
+            references,
+            keys: (keys > 0).then_some(keys),
+            period,
+        });
+    let known = (option::of(unscalable()), option::of(structure));
+    let video = (known, option::of(duration()), scaled(), option::of(duration()));
     let envelope =
         (1..=u64::MAX, 1..=u64::MAX, any::<bool>()).prop_map(|(burst, bytes_per_s, learned)| {
             match learned {
@@ -79,7 +86,12 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
             (
                 period,
                 size,
-                (bytes_max, envelope, (waits, latch), (unscalable, key_interval, scaled, within)),
+                (
+                    bytes_max,
+                    envelope,
+                    (waits, latch),
+                    ((unscalable, structure), key_interval, scaled, within),
+                ),
                 loss,
             ),
         )| {
@@ -97,6 +109,7 @@ fn publisher() -> impl Strategy<Value = PublisherSpec> {
                 latch,
                 unscalable,
                 key_interval,
+                structure,
                 scaled,
                 within,
             }
@@ -243,6 +256,9 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         (size(), size())
             .prop_map(|(asked, source)| RefusalReason::SizeAboveSource { asked, source }),
         (size(), unscalable()).prop_map(|(asked, why)| RefusalReason::Unscalable { asked, why }),
+        (unscalable(), 0..=1_000u16, any::<u64>()).prop_map(|(why, references, keys)| {
+            RefusalReason::Unthinnable { why, references, keys: NonZeroU64::new(keys) }
+        }),
         any::<(u64, u64, u64)>().prop_map(|(within, due, carried)| RefusalReason::Deadlines {
             within: Duration::from_nanos(within),
             due,
@@ -496,6 +512,7 @@ fn messages_are_compact() {
         latch: false,
         unscalable: None,
         key_interval: None,
+        structure: None,
         scaled: Vec::new(),
         within: None,
     };

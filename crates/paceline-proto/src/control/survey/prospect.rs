@@ -1,7 +1,7 @@
 //! What is known of a request before any node is asked: its paths, and the opposite stream that it is tied to.
 
 use super::query::{Half, Query};
-use crate::control::admission::{bitrate_obstacle, blank, no_second_path, size_obstacle};
+use crate::control::admission::{bitrate_obstacle, blank, form_obstacle, no_second_path};
 use crate::control::best_effort::BestEffort;
 use crate::control::booking::{Replaced, wanted};
 use crate::control::detour::{Router, StreamPath};
@@ -119,7 +119,7 @@ impl Control {
         let route = Router::new(&self.registry).route(&tree, pair, &request.proxy);
         let (reason, link) = match (route, &request.proxy) {
             (Some(Err(reason)), Proxy::Node(name)) => (reason, cut(name)),
-            _ => (size_obstacle(spec, spec.form_of(request.form))?, String::new()),
+            _ => (form_obstacle(spec, spec.form_of(request.form))?, String::new()),
         };
         Some(Refusal { link, ..blank(pair, pair.1.node, &self.registry, reason) })
     }

@@ -192,6 +192,7 @@ fn spec(tag: Tag, sample: &RawSample) -> PublisherSpec {
         latch: false,
         unscalable: None,
         key_interval: None,
+        structure: None,
         scaled: Vec::new(),
         within: None,
     }

@@ -46,7 +46,7 @@ impl Video {
                 coder.serve(&sample, places);
                 let bytes = coder.take_bytes();
                 if coder.is_stuck() && !self.form.converts() {
-                    self.way = Way::Thin(Thin::only(self.form.rate, self.period));
+                    self.way = Way::Thin(Thin::new(self.form.rate, self.period, false));
                 }
                 return bytes;
             }
@@ -79,8 +79,7 @@ impl Video {
 
 fn first_way(form: Form, period: Option<Duration>, decodes: bool) -> Way {
     match form.converts() {
-        false if !decodes => Way::Thin(Thin::only(form.rate, period)),
         true => Way::Code(Box::new(Coder::new(form, period))),
-        false => Way::Thin(Thin::new(form.rate, period)),
+        false => Way::Thin(Thin::new(form.rate, period, decodes)),
     }
 }
