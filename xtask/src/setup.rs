@@ -16,10 +16,7 @@ const ENCODERS: &[(&str, &str)] = &[
     ("x264", "x264"),
     ("SvtAv1EncApp", "svt-av1"),
     ("aomenc", "aom-tools"),
-    (
-        "gst-launch-1.0",
-        "gstreamer1.0-tools gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly",
-    ),
+    ("gst-launch-1.0", "gstreamer1.0-tools gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly"),
 ];
 
 /// Finds the programs, and installs missing ones if possible. Fails with the packages to install, except for shells and

@@ -152,6 +152,13 @@ impl StreamDemand {
         self.bunched
     }
 
+    /// Returns the greatest delay variation that the earlier hops of its path can cause with their parts of the delay bound
+    /// ([`Self::after_hops`]).
+    #[must_use]
+    pub fn bunched_most(&self) -> Duration {
+        self.before.mul_div(7, 8).max(self.bunched)
+    }
+
     /// Returns the traffic that arrives at this link.
     #[must_use]
     pub const fn traffic(&self) -> &Traffic {

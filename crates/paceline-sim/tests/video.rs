@@ -294,7 +294,7 @@ fn too_dense_video_is_recoded() {
     let (here, there) = (world.add_node("here"), world.add_node("there"));
     world.connect(here, there, LinkPlan::default());
     let camera = world.publish(here, video("camera", 30, 900));
-    let [ten, small] = [all("camera").max_hertz(10), all("camera").sized(20, 10).one_in(2)]
+    let [ten, small] = [all("camera").max_hertz(10), all("camera").sized(16, 16).one_in(2)]
         .map(|asked| world.subscribe(there, asked));
     world.run_for(Duration::from_secs(2));
     let payloads = paceline_sim::ask::video_payloads("IPPPPPPPPP", [900, 500, 200]);
@@ -305,5 +305,5 @@ fn too_dense_video_is_recoded() {
     assert_eq!(undecodable("IPPPPPPPPP", ten), None);
     let small = world.delivered(small);
     assert_eq!(small.len(), 150);
-    assert!(small.iter().all(|sample| sample.bytes == 200 && sample.kind == Kind::VideoI));
+    assert!(small.iter().all(|sample| sample.bytes == 256 && sample.kind == Kind::VideoI));
 }

@@ -36,9 +36,7 @@ impl Scaler {
             let coded = encode_samples(to, kind, &resized, (Effort::Fast, orientation))?;
             let whole = coded.len();
             let coded = match self.limit {
-                Some(limit) if whole > limit => {
-                    fit((to, kind), &mut resized, orientation, limit)?
-                }
+                Some(limit) if whole > limit => fit((to, kind), &mut resized, orientation, limit)?,
                 Some(_) | None => coded,
             };
             self.saved = whole.saturating_sub(coded.len());

@@ -47,7 +47,7 @@ fn small_pictures_of_a_film_have_bits_enough() {
         let mut scaler = Scaler::new();
         let small = |luma: &Vec<u8>| {
             let grey = [&luma[..], &vec![128; luma.len() / 2]].concat();
-            let scaled = scaler.scale(&Format::I420(from), &grey, to).unwrap();
+            let scaled = scaler.scale(&Format::I420(from, None), &grey, to).unwrap();
             scaled[..usize::try_from(to.pixels()).unwrap()].to_vec()
         };
         let reference: Vec<_> = source.iter().map(small).collect();

@@ -105,16 +105,16 @@ fn the_pictures_of_a_gradual_refresh_are_delivered_once_it_is_complete() {
         let (mut coded, mut failed) = (Vec::new(), 0);
         let mut event = |event| match event {
             Event::Coded { bytes, .. } => coded.push(bytes),
-            Event::Passed => {}
+            Event::Passed | Event::OverLimit => {}
             Event::Failed(error) => {
                 assert!(error.to_string().contains("gradual refresh"), "{error}");
                 failed += 1;
             }
         };
         for unit in &units[start..] {
-            transcoder.push(unit.bytes, unit.class, &mut |_| true, &mut event);
+            transcoder.push(unit.bytes, unit.class, &mut |_| Want::Yes, &mut event);
         }
-        transcoder.flush(&mut |_| true, &mut event);
+        transcoder.flush(&mut |_| Want::Yes, &mut event);
         assert_eq!(coded.len() + failed, units.len() - start, "unit {start}");
         let frames = refresh_frames(units[start].bytes) as usize;
         assert!(

@@ -153,7 +153,10 @@ impl Tried<'_> {
     /// Returns true if the link can promise this variant of the request.
     fn fits(&self, spec: &PublisherSpec, form: Form, ask: &Ask) -> bool {
         let fits = |demand: StreamDemand| {
-            let demand = self.link.seen(&self.with_before(demand));
+            let demand = self.with_before(demand);
+            // How much the earlier hops bunch the samples is known only when they reserve one after the other.
+            let bunched = self.link.arriving(demand.bunched_most());
+            let demand = self.link.seen(&demand.with_bunched(bunched));
             self.link.fits(self.trunk, NOBODY, &demand)
         };
         let other = self.is_scaled() && form != self.form;

@@ -298,6 +298,23 @@ impl Refusal {
         )
     }
 
+    fn fmt_processor(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        needed: u64,
+        available: u64,
+    ) -> fmt::Result {
+        write!(
+            f,
+            "the processor of '{}' can't carry it: with existing contracts it would take {} of each second, of at most \
+             {}; {}",
+            self.node_name,
+            Duration::from_nanos(needed),
+            Duration::from_nanos(available),
+            self.offer,
+        )
+    }
+
     fn fmt_buffer(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
         write!(
             f,
@@ -379,15 +396,9 @@ impl fmt::Display for Refusal {
                 "{on} can't carry it in time: a sample could take {takes} there, of at most {within}; {}",
                 self.offer,
             ),
-            RefusalReason::Processor { needed, available } => write!(
-                f,
-                "the processor of '{}' can't carry it: with existing contracts it would take {} of \
-                 each second, of at most {}; {}",
-                self.node_name,
-                Duration::from_nanos(needed),
-                Duration::from_nanos(available),
-                self.offer,
-            ),
+            RefusalReason::Processor { needed, available } => {
+                self.fmt_processor(f, needed, available)
+            }
             RefusalReason::Buffer { needed, available } => self.fmt_buffer(f, needed, available),
             RefusalReason::HostBuffer { needed, available } => {
                 self.fmt_host_buffer(f, needed, available)

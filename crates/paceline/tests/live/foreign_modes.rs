@@ -243,7 +243,10 @@ fn check(test: &str, modes: &[&(&str, Mode)]) {
     for (program, mode) in modes {
         let name = program.split_whitespace().next().unwrap_or_default();
         let Some(stream) = encoded(folder.path(), program, mode) else {
-            println!("skipped: {test}: {name}, {} ({name} or its encoder is not installed)", mode.0);
+            println!(
+                "skipped: {test}: {name}, {} ({name} or its encoder is not installed)",
+                mode.0
+            );
             continue;
         };
         counted += 1;

@@ -554,8 +554,8 @@ fn announced(body: &[u8]) -> Result<Change, WireError> {
 fn unknown_flags_of_publishers_and_learned_traffic_without_figures_are_refused() {
     let spec = Arc::new(PublisherSpec::new(Tag::new("a").unwrap()));
     assert_eq!(announced(&[1, b'a', 0, 0, 0]), Ok(Change::Publish(0, spec)));
-    for flags in [[0x80, 0x40], [0x80, 0x04]] {
-        let body = [&[1, b'a'], &flags[..], &[0, 0]].concat();
+    for flags in [&[0x80, 0x80, 1][..], &[0x80, 0x04]] {
+        let body = [&[1, b'a'], flags, &[0, 0]].concat();
         let Ok(Change::Unread(EntryKey::Publisher(0), Unread { bytes, error })) = announced(&body)
         else {
             panic!("{flags:x?}");
