@@ -27,6 +27,8 @@ struct Tally {
     granted: usize,
     refused: usize,
     best_effort: usize,
+    /// Open until the first picture, whose size decides whether its encoder keeps the requested bit rate.
+    awaits_picture: usize,
     unanswered: usize,
 }
 
@@ -67,12 +69,14 @@ fn declare(chance: &mut Generator, tally: &mut Tally) {
         }
         net.run(Duration::from_secs(1));
     }
-    for pair in pairs {
+    for (pair, (spec, request)) in pairs.into_iter().zip(specs) {
         tally.declared += 1;
+        let no_size = spec.kind.is_video() && spec.size.is_none();
         match answer(&net, pair) {
             Some(Answer::Granted) => tally.granted += 1,
             Some(Answer::Refused) => tally.refused += 1,
             Some(Answer::BestEffort) => tally.best_effort += 1,
+            None if no_size && request.form.bitrate.is_some() => tally.awaits_picture += 1,
             None => tally.unanswered += 1,
         }
     }
