@@ -240,8 +240,9 @@ fn problem(stream: &Stream, form: &Form, units: &[Vec<u8>], received: &Received)
         return (!right || !soon || form.every == 1)
             .then(|| format!("refused after {after} pictures: {reason:?}"));
     }
-    // References may pass before they are due.
-    if !(due - 1..=due + AHEAD).contains(&got.len()) {
+    // References may pass before they are due, and the link of a busy host sheds others.
+    let least = (due - 1).saturating_sub(usize::try_from(*shed).unwrap());
+    if !(least..=due + AHEAD).contains(&got.len()) {
         return Some(counts);
     }
     if form.every > 1 {
