@@ -24,7 +24,7 @@ pub enum Thinned {
     Drop,
     /// I and P alone exceed the rate. This sample does not belong to the thinned stream, and neither does any
     /// sample up to the next I that fits. A scaler that must meet the rate decodes and re-encodes from here.
-    /// Without one ([`Thinner::alone`]), the sample was due and nothing replaces it: it counts as undecodable.
+    /// Without one ([`Thinner::set_alone`]), the sample was due and nothing replaces it: it counts as undecodable.
     TooDense,
     /// The sample depends on one that was dropped for another reason ([`Thinner::broke`]).
     Undecodable,
@@ -38,7 +38,7 @@ pub enum Thinned {
 /// every sample was decodable. Over any stretch the rate is thus met to within 3 samples.
 ///
 /// If I and P alone are faster than the rate, the result is [`Thinned::TooDense`], and a caller with a decoder takes
-/// over. Without one ([`Self::alone`]), the next group is thinned to its I, which passes if a sample has become due
+/// over. Without one ([`Self::set_alone`]), the next group is thinned to its I, which passes if a sample has become due
 /// since the last one. Each further group is thinned as the one before it would have allowed. A stream of I alone is
 /// thinned in the same way, which is exact.
 ///

@@ -27,8 +27,8 @@ struct Tally {
     granted: usize,
     refused: usize,
     best_effort: usize,
-    /// Open until the first picture, whose size decides whether its encoder keeps the requested bit rate.
-    awaits_picture: usize,
+    /// Open until the publisher shows its rate, or the size of its first picture, which decides on a bit rate.
+    awaits_publisher: usize,
     unanswered: usize,
 }
 
@@ -72,11 +72,12 @@ fn declare(chance: &mut Generator, tally: &mut Tally) {
     for (pair, (spec, request)) in pairs.into_iter().zip(specs) {
         tally.declared += 1;
         let no_size = spec.kind.is_video() && spec.size.is_none();
+        let unknown = spec.period.is_none() || no_size && request.form.bitrate.is_some();
         match answer(&net, pair) {
             Some(Answer::Granted) => tally.granted += 1,
             Some(Answer::Refused) => tally.refused += 1,
             Some(Answer::BestEffort) => tally.best_effort += 1,
-            None if no_size && request.form.bitrate.is_some() => tally.awaits_picture += 1,
+            None if unknown => tally.awaits_publisher += 1,
             None => tally.unanswered += 1,
         }
     }
