@@ -47,7 +47,7 @@ impl Structure {
     }
 }
 
-/// The pictures after which a part is judged at the next key picture, and without one.
+/// The pictures after which a part ends at the next key picture, and without one.
 const PART_MIN: u32 = 8;
 const PART_MAX: u32 = 32;
 /// The references that may pass in a row before they are due, and the shortest stretch in which more matter.
@@ -92,17 +92,23 @@ pub struct StructureMeter {
 }
 
 impl StructureMeter {
-    /// Records the next picture; returns the structure if it has changed. `alone` is true for a key picture that needs no
-    /// other one, unlike the begin of a gradual refresh.
-    pub fn note(&mut self, now: Instant, kind: Kind, alone: bool) -> Option<Structure> {
+    /// Returns the structure so far; `None` until a part has shown it.
+    #[must_use]
+    pub const fn structure(&self) -> Option<Structure> {
+        self.known
+    }
+
+    /// Records the next picture. `alone` is true for a key picture that needs no other one, unlike the begin of a gradual
+    /// refresh.
+    pub fn note(&mut self, now: Instant, kind: Kind, alone: bool) {
         let key = kind == Kind::VideoI && alone;
         let begun = *self.begun.get_or_insert(now);
         let keys = self.note_key(key);
-        let judged = self.part.pictures >= if key { PART_MIN } else { PART_MAX };
-        if judged {
+        let ended = self.part.pictures >= if key { PART_MIN } else { PART_MAX };
+        if ended {
             self.share = self.share.max(self.part.share(key));
         }
-        if judged || self.count == 0 {
+        if ended || self.count == 0 {
             self.part = Part { whole: key, ..Part::default() };
         }
         let needed = matches!(kind, Kind::VideoI | Kind::VideoP);
@@ -110,16 +116,15 @@ impl StructureMeter {
         self.part.references += u32::from(needed);
         self.count += 1;
         self.note_stretches(needed);
-        let known = self.known.is_some() || judged;
+        let known = self.known.is_some() || ended;
         let references = u16::try_from(self.share).unwrap_or(THOUSAND).min(THOUSAND);
         let same = |it: Structure| it.references == references && it.keys == keys;
         if !known || self.known.is_some_and(same) {
-            return None;
+            return;
         }
         let mean = now.since(begun).as_nanos() / (self.count - 1).max(1);
-        let structure = Structure { references, keys, period: Duration::from_nanos(mean.max(1)) };
-        self.known = Some(structure);
-        Some(structure)
+        let period = Duration::from_nanos(mean.max(1));
+        self.known = Some(Structure { references, keys, period });
     }
 
     /// Takes stretches with many references in a row into account.
@@ -165,12 +170,12 @@ mod tests {
 
     /// Returns the last structure that pictures of these letters show; R is the begin of a gradual refresh.
     fn structure(letters: impl Iterator<Item = char>) -> Option<Structure> {
-        let (mut meter, mut last, mut now) = (StructureMeter::default(), None, Instant::ZERO);
+        let (mut meter, mut now) = (StructureMeter::default(), Instant::ZERO);
         for letter in letters {
-            last = meter.note(now, kind(letter), letter != 'R').or(last);
+            meter.note(now, kind(letter), letter != 'R');
             now += PERIOD;
         }
-        last
+        meter.structure()
     }
 
     fn every(n: u32) -> Rate {

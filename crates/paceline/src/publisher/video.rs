@@ -15,7 +15,6 @@ pub(super) struct VideoUnits {
     codec: Codec,
     units: Units,
     meter: StructureMeter,
-    structure: Option<Structure>,
     /// The time of the last key picture.
     key_at: Option<Instant>,
     /// The longest time between two key pictures, rounded up.
@@ -27,8 +26,8 @@ const KEY_STEP: Duration = Duration::from_millis(100);
 
 impl VideoUnits {
     pub(super) fn new(codec: Codec) -> Self {
-        let (meter, structure) = (StructureMeter::default(), None);
-        Self { codec, units: Units::new(codec), meter, structure, key_at: None, key_interval: None }
+        let (units, meter) = (Units::new(codec), StructureMeter::default());
+        Self { codec, units, meter, key_at: None, key_interval: None }
     }
 
     /// Returns the kind of the next unit. Prepends missing parameter sets to a key unit.
@@ -51,13 +50,13 @@ impl VideoUnits {
             Class::Leading => Kind::VideoLeading,
         };
         let alone = class == Class::I && self.codec.is_start(payload);
-        self.structure = self.meter.note(now, kind, alone).or(self.structure);
+        self.meter.note(now, kind, alone);
         Ok(kind)
     }
 
     /// Returns the structure of its pictures so far.
     pub(super) const fn structure(&self) -> Option<Structure> {
-        self.structure
+        self.meter.structure()
     }
 
     fn note_key(&mut self, now: Instant) {
