@@ -531,7 +531,7 @@ proptest! {
         prop_assert_eq!(found, counts);
         let mut kept = ParameterSets::new();
         for unit in units {
-            // What is published has no set behind a slice, and the same slices.
+            // A published unit has no set behind a slice, and the same slices.
             let whole = complete(&mut kept, unit);
             let kinds: Vec<_> = Nals::new(&whole).collect();
             let first = kinds.iter().position(is_slice).unwrap();

@@ -23,7 +23,7 @@ fn grey(width: u32, luma: u8) -> PictureBuf {
 fn video(codec: Codec, bytes: Vec<u8>) -> Film {
     let mut samples: Vec<_> =
         codec.split(&bytes).map(|unit| unit.unwrap().bytes.to_vec()).collect();
-    // The first picture gets what it needs and loses what it repeats.
+    // The first picture gets the parameter sets that it lacks and loses those that it repeats.
     samples[0] = Units::new(codec).complete(&samples[0], Class::I).into_owned();
     Film { container: Container::Video(codec), bytes, samples }
 }

@@ -34,7 +34,7 @@ fn parameter_sets_before_each_slice_begin_no_pictures() {
             "{published:?}"
         );
     }
-    // This is what the test is about.
+    // The stream has the repeated sets that this test is for.
     let repeated = types(units[0].bytes);
     assert!(repeated.windows(3).any(|types| types == [5, 7, 8]), "{repeated:?}");
 }

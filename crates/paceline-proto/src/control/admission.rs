@@ -507,7 +507,7 @@ pub(super) fn bitrate_obstacle(
     (asked < least).then_some(RefusalReason::BitRate { asked, least })
 }
 
-/// Returns what the reason itself offers.
+/// Returns the offer of the reason itself.
 fn offered(reason: RefusalReason) -> Offer {
     let RefusalReason::Unthinnable { keys, .. } = reason else { return Offer::default() };
     Offer { max_millihertz: keys.map(NonZeroU64::get), ..Offer::default() }

@@ -124,7 +124,7 @@ impl Variant {
     }
 }
 
-/// What a survey tests instead of a request.
+/// A request or traffic that a survey tests instead of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Trial {
     /// Other traffic of the publisher.

@@ -163,14 +163,14 @@ fn note_refusals(
     }
 }
 
-/// The result of a form in words, and what is wrong with it.
+/// The result of a form in words, and its problem, if any.
 pub(crate) struct Outcome {
     pub(crate) text: String,
     pub(crate) problem: Option<String>,
 }
 
 /// Publishes a stream, and checks forms without a size: pictures are complete, or as many as are due, and decodable; or
-/// the subscriber is told soon that they are not.
+/// the subscriber soon receives a refusal.
 pub(crate) fn outcomes((name, codec): (&str, Codec), bytes: &[u8], forms: &[Form]) -> Vec<Outcome> {
     let units = published(codec, bytes);
     let stream = Stream { name: "", codec, args: &[], scaled: false };
@@ -209,9 +209,9 @@ fn joined(samples: &[Sample]) -> Vec<u8> {
 }
 
 /// The pictures after which the structure of a video without a decoder is known, if its groups are longer, and the
-/// pictures until its subscribers are told.
+/// pictures until its subscribers receive the refusal.
 const KNOWN: u32 = 33;
-const TOLD: u32 = 20;
+const ANSWERED: u32 = 20;
 /// The largest number of pictures beyond those that were due.
 const AHEAD: usize = 3;
 
@@ -236,7 +236,7 @@ fn problem(stream: &Stream, form: &Form, units: &[Vec<u8>], received: &Received)
     }
     if let Some((after, reason)) = refused {
         let right = matches!(reason, RefusalReason::Unthinnable { .. });
-        let soon = *after <= KNOWN + TOLD;
+        let soon = *after <= KNOWN + ANSWERED;
         return (!right || !soon || form.every == 1)
             .then(|| format!("refused after {after} pictures: {reason:?}"));
     }

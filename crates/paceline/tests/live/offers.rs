@@ -1,4 +1,4 @@
-//! Offers of refusals: what a subscriber takes is granted, and every sample arrives.
+//! Offers of refusals: a request that takes one is granted, and every sample arrives.
 
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::contract::Refusal;

@@ -17,7 +17,7 @@ const HERTZ: f64 = 30.0;
 /// The range of the encoder's rate, in Hz.
 const HERTZ_MIN: f64 = 0.001;
 const HERTZ_MAX: f64 = 1_000.0;
-/// The period from which a picture uses up what is left for it.
+/// From this period on, a picture may use all bytes that are left.
 const ALONE: Duration = Duration::from_millis(500);
 /// The limit of access units without a picture: more than any stream reorders.
 const DUE_MAX: usize = 256;

@@ -28,7 +28,7 @@ pub(super) struct Due {
     pub(super) ahead: u32,
 }
 
-/// What begins with a sample.
+/// The part of a video that begins with a sample.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Begin {
     /// Nothing that a decoder can start with.
@@ -87,7 +87,7 @@ impl Thin {
         Thinned::Done
     }
 
-    /// Returns what begins with a sample, and whether the decoder can start there.
+    /// Returns the part that begins with a sample, and true if the decoder can start there.
     fn begin(&mut self, sample: &RawSample) -> Begin {
         if !self.decodes || sample.kind != Kind::VideoI {
             return Begin::None;
