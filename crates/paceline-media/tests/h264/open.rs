@@ -1,7 +1,9 @@
 //! Decoding from a key picture that is not IDR.
 
 use crate::support::size;
-use paceline_media::h264::{Class, Event, Transcoder, Want, is_idr, refresh_frames, split};
+use paceline_media::h264::{
+    AccessUnit, Class, Event, Transcoder, Want, is_idr, refresh_frames, split,
+};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -26,6 +28,14 @@ fn psnr(a: &[u8], b: &[u8]) -> f64 {
     10.0 * (255.0 * 255.0 * a.len() as f64 / error.max(1.0)).log10()
 }
 
+/// The arguments of ffmpeg for the luma of the pictures of a stream.
+const GRAY: &[&str] = &["-f", "h264", "-i", "-", "-vf", "format=gray", "-f", "rawvideo", "-"];
+
+/// Returns the places of the key units behind the first unit.
+fn later_keys(units: &[AccessUnit<'_>]) -> impl Iterator<Item = usize> {
+    (1..units.len()).filter(|at| units[*at].class == Class::I)
+}
+
 #[test]
 fn decoding_starts_at_open_key_pictures() {
     for params in [
@@ -43,12 +53,10 @@ fn decoding_starts_at_open_key_pictures() {
             println!("skipped: decoding_starts_at_open_key_pictures (ffmpeg is not installed)");
             return;
         };
-        let gray = ["-f", "h264", "-i", "-", "-vf", "format=gray", "-f", "rawvideo", "-"];
-        let shown = ffmpeg(&gray, &stream).unwrap();
+        let shown = ffmpeg(GRAY, &stream).unwrap();
         let source: Vec<_> = shown.chunks(SIDES.0 * SIDES.1).collect();
         let units: Vec<_> = split(&stream).map(Result::unwrap).collect();
-        let keys = (1..units.len()).filter(|at| units[*at].class == Class::I);
-        let open: Vec<_> = keys.filter(|at| !is_idr(units[*at].bytes)).collect();
+        let open: Vec<_> = later_keys(&units).filter(|at| !is_idr(units[*at].bytes)).collect();
         assert!(open.len() > 5, "{params}: {} open key pictures", open.len());
         for start in open.into_iter().take(4) {
             let mut transcoder = Transcoder::new(Some(size("320x240")), 25.0).unwrap();
@@ -70,7 +78,7 @@ fn decoding_starts_at_open_key_pictures() {
             transcoder.flush(&mut |_| Want::Yes, &mut event);
             assert!(failed.is_empty(), "{params}, unit {start}: {failed:?}");
             assert_eq!(coded.len(), pushed, "{params}, unit {start}");
-            let shown = ffmpeg(&gray, &coded.concat()).unwrap();
+            let shown = ffmpeg(GRAY, &coded.concat()).unwrap();
             assert_eq!(shown.len(), pushed * SIDES.0 * SIDES.1, "{params}, unit {start}");
             for (number, picture) in shown.chunks(SIDES.0 * SIDES.1).enumerate() {
                 let best = source.iter().map(|source| psnr(source, picture));
@@ -93,12 +101,11 @@ fn the_pictures_of_a_gradual_refresh_are_delivered_once_it_is_complete() {
         );
         return;
     };
-    let gray = ["-f", "h264", "-i", "-", "-vf", "format=gray", "-f", "rawvideo", "-"];
-    let shown = ffmpeg(&gray, &stream).unwrap();
+    let shown = ffmpeg(GRAY, &stream).unwrap();
     let source: Vec<_> = shown.chunks(SIDES.0 * SIDES.1).collect();
     let units: Vec<_> = split(&stream).map(Result::unwrap).collect();
-    let keys = (1..units.len()).filter(|at| units[*at].class == Class::I);
-    let starts: Vec<_> = keys.filter(|at| refresh_frames(units[*at].bytes) > 0).collect();
+    let begins = |at: &usize| refresh_frames(units[*at].bytes) > 0;
+    let starts: Vec<_> = later_keys(&units).filter(begins).collect();
     assert!(starts.len() >= 2, "{} refreshes", starts.len());
     for start in starts.into_iter().take(2) {
         let mut transcoder = Transcoder::new(Some(size("320x240")), 25.0).unwrap();
@@ -121,7 +128,7 @@ fn the_pictures_of_a_gradual_refresh_are_delivered_once_it_is_complete() {
             (frames..3 * frames + 3).contains(&failed),
             "{failed} of a refresh of {frames} frames"
         );
-        let shown = ffmpeg(&gray, &coded.concat()).unwrap();
+        let shown = ffmpeg(GRAY, &coded.concat()).unwrap();
         assert_eq!(shown.len(), coded.len() * SIDES.0 * SIDES.1);
         for (number, picture) in shown.chunks(SIDES.0 * SIDES.1).enumerate() {
             let best = source.iter().map(|source| psnr(source, picture)).fold(0.0, f64::max);
