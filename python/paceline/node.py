@@ -200,10 +200,10 @@ class Node(_native.Node):
         >>> pictures = node.subscriber("robot/**", max_hz=10, size=(320, 240), within_ms=200,
         loss=(1, 10))
 
-        ``every=n`` receives one sample in ``n``, ``max_hz`` at most this rate. ``size`` scales
+        ``every=n`` receives one sample in ``n``, ``max_hz`` at most this rate; both hold together. ``size`` scales
         pictures, ``audio`` sets the sample rate and channels of audio. ``bitrate`` limits JPEG
         pictures, H.264 video and audio to bits per second; audio is coded as Opus, one packet per
-        sample. ``quality`` limits JPEG pictures to a quality from 1 to 100. ``proxy`` is the place of the scaling: ``publisher`` (default), ``subscriber``, ``auto``, or ``node:`` and a node's name.
+        sample. Of other data, ``bitrate`` leaves out whole samples. ``quality`` limits JPEG pictures to a quality from 1 to 100. ``proxy`` is the place of the scaling: ``publisher`` (default), ``subscriber``, ``auto``, or ``node:`` and a node's name.
 
         ``within_ms`` is the delay bound from publish to delivery. ``loss=(1, 10)`` lets one of each
         ten samples miss it. ``retransmit`` selects the repair of losses on QUIC links and defaults

@@ -205,7 +205,7 @@ const fn remedy(reason: DropReason) -> &'static str {
         }
         DropReason::ScalerBusy => "the scaler is too slow; try a lower --max-hz",
         DropReason::OverBudget => {
-            "they exceed the bit rate; try a higher --bitrate or a smaller --size"
+            "they exceed the bit rate; try a higher --bitrate, a smaller --size or smaller samples"
         }
         DropReason::Stale => {
             "they were not provably younger than the age limit; try a longer --fresh, or a path with less delay"

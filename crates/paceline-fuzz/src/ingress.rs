@@ -33,9 +33,9 @@ pub fn ingress(data: &[u8]) {
         match input.below(8) {
             0 => both.install(&mut input),
             1 => both.gap(&mut input),
-            2 => (0..input.byte()).for_each(|_| both.offer(0)),
+            2 => (0..input.byte()).for_each(|_| both.offer(0, 0)),
             3 => both.replace(&mut input),
-            _ => both.offer(i64::from(input.byte()) - 128),
+            _ => both.offer(i64::from(input.byte()) - 128, i32::from(input.byte() % 3) - 1),
         }
     }
     both.drain();
@@ -64,8 +64,8 @@ impl Both {
         }
     }
 
-    /// Offers one sample, `jitter` 128ths of half a step late or early.
-    fn offer(&mut self, jitter: i64) {
+    /// Offers one sample, `jitter` 128ths of half a step late or early, with this place on the grid.
+    fn offer(&mut self, jitter: i64, shift: i32) {
         self.captured += self.step;
         let jitter = jitter * i64::try_from(self.step / 256).unwrap();
         let nanos = self.captured.saturating_add_signed(jitter);
@@ -73,6 +73,7 @@ impl Both {
         let sample = RawSample {
             seq: self.seq,
             captured: Timestamp { nanos, error: 3 },
+            shift,
             published_at: Instant::from_millis(self.seq),
             doubt: Duration::ZERO,
             kind: Kind::Data,
@@ -88,7 +89,7 @@ impl Both {
             got.push(output.port);
             true
         });
-        assert_eq!(got, self.model.offer(self.seq, nanos), "sample {}", self.seq);
+        assert_eq!(got, self.model.offer(self.seq, nanos, shift), "sample {}", self.seq);
         self.seq += 1;
     }
 
@@ -162,7 +163,8 @@ impl Both {
 fn plan(input: &mut Input<'_>) -> OutputPlan {
     let n = NonZeroU32::new(u32::from(input.byte()) + 1).unwrap();
     let millihertz = n.saturating_mul(NonZeroU32::new(250).unwrap());
-    let rate = input.one_of(&[Rate::All, Rate::Every(n), Rate::Max(millihertz)]);
+    let both = Rate::every(n).at_most(millihertz);
+    let rate = input.one_of(&[Rate::ALL, Rate::every(n), Rate::max(millihertz), both]);
     let size = input.one_of(&[None, None, Some(Size { width: 4, height: 3 })]);
     let form = Form { rate, size, ..Form::FULL };
     let target = input.one_of(&[Target::Local, Target::Hop(NodeId(1)), Target::Hop(NodeId(2))]);
@@ -176,7 +178,7 @@ fn plan(input: &mut Input<'_>) -> OutputPlan {
 
 /// Returns one of two forms of successors.
 fn successor(input: &mut Input<'_>) -> Form {
-    let third = Form { rate: Rate::Every(NonZeroU32::new(3).unwrap()), ..Form::FULL };
+    let third = Form { rate: Rate::every(NonZeroU32::new(3).unwrap()), ..Form::FULL };
     input.one_of(&[Form::FULL, third])
 }
 

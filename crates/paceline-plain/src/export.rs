@@ -12,7 +12,7 @@ use crate::lock;
 use crate::mark::Mark;
 use crate::rule::{ExportRule, FreshRule};
 use large::Large;
-use paceline::contract::{Form, Rate};
+use paceline::contract::Form;
 use paceline::delivery::Otherwise;
 use paceline::{LogLimit, Node, RecvError, SubscribeError, Subscriber, SubscriberEvent};
 use putter::{Lane, Putter};
@@ -193,11 +193,7 @@ impl Worker {
         let ExportRule { tag, form, within, loss, fresh, proxy, retransmit, .. } = &self.rule;
         let Form { rate, size, audio, bitrate, quality, via: _ } = form;
         let mut builder = self.node.subscriber(tag.as_str()).queue(QUEUE);
-        builder = match rate {
-            Rate::All => builder,
-            Rate::Every(n) => builder.every(n.get()),
-            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
-        };
+        builder = builder.rate(*rate);
         if let Some(bitrate) = bitrate {
             builder = builder.bitrate(bitrate.get());
         }

@@ -80,6 +80,7 @@ fn fill(link: &mut Link, streams: u32, now: Instant) {
             let sample = RawSample {
                 seq,
                 captured: Timestamp::default(),
+                shift: 0,
                 published_at: now,
                 doubt: Duration::ZERO,
                 kind: Kind::Data,

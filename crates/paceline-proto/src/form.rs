@@ -6,6 +6,8 @@ use core::num::{NonZeroU8, NonZeroU32};
 use paceline_sched::Duration;
 use std::sync::Arc;
 
+pub use crate::rate::Rate;
+
 /// The reason why pictures cannot be scaled: the decoder lacks a feature that they use, or a mean of pixels has no
 /// meaning.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -76,51 +78,6 @@ impl fmt::Display for Unscalable {
     }
 }
 
-/// The share of a publisher's samples that a subscription requests (temporal scaling, seed 000 §2.1).
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum Rate {
-    /// Every sample.
-    #[default]
-    All,
-    /// One sample in n.
-    Every(NonZeroU32),
-    /// At most this many samples per second, in millihertz, evenly spread.
-    Max(NonZeroU32),
-}
-
-impl Rate {
-    /// Returns the time between two samples at this rate, for a source with the period `source`.
-    ///
-    /// Returns `None` if the rate depends on the source's period and that period is unknown.
-    #[must_use]
-    pub fn period(self, source: Option<Duration>) -> Option<Duration> {
-        match self {
-            Self::All => source,
-            Self::Every(n) => source.map(|period| period.mul_div(u64::from(n.get()), 1)),
-            Self::Max(millihertz) => {
-                let asked = Duration::from_nanos(1_000_000_000_000 / u64::from(millihertz.get()));
-                Some(source.map_or(asked, |period| period.max(asked)))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("all"),
-            Self::Every(n) => write!(f, "1 in {n}"),
-            Self::Max(millihertz) => {
-                let (hertz, milli) = (millihertz.get() / 1_000, millihertz.get() % 1_000);
-                match milli {
-                    0 => write!(f, "{hertz} Hz"),
-                    _ => write!(f, "{hertz}.{milli:03} Hz"),
-                }
-            }
-        }
-    }
-}
-
 /// A picture's width and height in pixels, both nonzero.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Size {
@@ -187,7 +144,7 @@ pub struct Form {
 impl Form {
     /// The publisher's own form: every sample, unscaled.
     pub const FULL: Self =
-        Self { rate: Rate::All, size: None, audio: None, bitrate: None, quality: None, via: None };
+        Self { rate: Rate::ALL, size: None, audio: None, bitrate: None, quality: None, via: None };
 
     /// Returns the form without the proxy: what scaling has to do.
     #[must_use]

@@ -1,5 +1,7 @@
 //! Ingress: distributes one source's samples to the streams that leave this node.
 
+use crate::bits::BitLimit;
+use crate::capture::CaptureGrid;
 use crate::form::{Form, Rate};
 use crate::plan::{OutputPlan, Target};
 use crate::reason::DropReason;
@@ -14,9 +16,16 @@ use paceline_sched::{Duration, Instant};
 #[derive(Clone, Debug, Default)]
 pub struct Stamper {
     next_seq: u64,
+    grid: CaptureGrid,
 }
 
 impl Stamper {
+    /// Returns the stamper of a publisher; `period` is its declared period, if any.
+    #[must_use]
+    pub fn new(period: Option<Duration>) -> Self {
+        Self { next_seq: 0, grid: CaptureGrid::new(period) }
+    }
+
     /// Returns a sample of `payload` with the next sequence number, published at `now`.
     pub fn stamp(
         &mut self,
@@ -32,6 +41,7 @@ impl Stamper {
         RawSample {
             seq,
             captured,
+            shift: self.grid.shift(captured.nanos),
             published_at: now,
             doubt,
             kind,
@@ -69,6 +79,7 @@ pub struct Output<P> {
     /// The destination of samples, for instance a ring of the shell or a queue of the simulator.
     pub port: P,
     temporal: TemporalScaler,
+    bits: Option<BitLimit>,
     gate: DecodeGate,
     /// The next sample waits in the group of pictures.
     defers: bool,
@@ -118,6 +129,14 @@ impl<P> Output<P> {
     }
 }
 
+/// The sample with the highest sequence number so far.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    seq: u64,
+    number: u64,
+    captured: u64,
+}
+
 /// The ingress of one source: temporal scaling, then the decode gate, then the port's scaling, then the
 /// stream.
 ///
@@ -128,8 +147,7 @@ pub struct Ingress<P> {
     outputs: Vec<Output<P>>,
     period: Option<Duration>,
     group: Group,
-    /// The highest sequence number so far.
-    newest: Option<u64>,
+    newest: Option<Newest>,
 }
 
 impl<P> Ingress<P> {
@@ -162,13 +180,17 @@ impl<P> Ingress<P> {
             } else if let Some(port) = open(plan) {
                 let (key, scale) = (OutputKey::of(plan), plan.at_port());
                 // The port scales the rate of video, so it is not scaled here.
-                let rate = if scale.rate == Rate::All { plan.scale.rate } else { Rate::All };
-                let temporal = TemporalScaler::new(rate, self.period);
+                let rate = if scale.rate == Rate::ALL { plan.scale.rate } else { Rate::ALL };
+                let mut temporal = TemporalScaler::new(rate, self.period);
+                if let Some(Newest { number, captured, .. }) = self.newest {
+                    temporal.begin_after(number, captured);
+                }
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
                 let (defers, until, end, begin) = (false, Vec::new(), None, 0);
+                let bits = rate.bits_per_s.map(BitLimit::new);
                 let mut output =
-                    Output { key, scale, port, temporal, gate, defers, until, end, begin };
+                    Output { key, scale, port, temporal, bits, gate, defers, until, end, begin };
                 output.set_end(plan);
                 self.outputs.push(output);
             }
@@ -209,7 +231,7 @@ impl<P> Ingress<P> {
     /// Ends the outputs that samples in `form` replace, of which `seq` has arrived. Returns the outputs that have already
     /// taken it, and the first sample that they do not take.
     pub fn replace(&mut self, form: Form, seq: u64) -> Vec<(OutputKey, u64)> {
-        let newest = self.newest.filter(|newest| *newest >= seq);
+        let newest = self.newest.map(|newest| newest.seq).filter(|newest| *newest >= seq);
         let end = newest.map_or(seq, |newest| newest.saturating_add(1));
         let all = self.outputs.iter_mut();
         let replaced = all.filter(|output| output.until.contains(&form) && output.end.is_none());
@@ -239,7 +261,7 @@ impl<P> Ingress<P> {
     /// itself, so that a source with one output copies nothing.
     ///
     /// `take` passes the sample to the output's port. It returns `false` if the port dropped and counted the
-    /// sample. A video sample is undecodable if it references one that did not pass, because the output is
+    /// sample. It receives the drop reason instead of a sample that exceeds the bit rate. A video sample is undecodable if it references one that did not pass, because the output is
     /// new or because the reference was dropped or [lost](Self::handle_lost). Then `take` receives the drop
     /// reason instead, to count it.
     pub fn offer(
@@ -257,8 +279,12 @@ impl<P> Ingress<P> {
         sample: RawSample,
         mut take: impl FnMut(&mut Output<P>, Result<RawSample, DropReason>) -> bool,
     ) {
-        let (seq, captured, kind) = (sample.seq, sample.captured.nanos, sample.kind);
-        self.newest = self.newest.max(Some(seq));
+        let (seq, kind) = (sample.seq, sample.kind);
+        let (at, bytes) = (sample.published_at, sample.payload.len() as u64);
+        let (number, captured) = (sample.number(self.period), sample.captured.nanos);
+        if self.newest.is_none_or(|newest| newest.seq <= seq) {
+            self.newest = Some(Newest { seq, number, captured });
+        }
         let mut hand = |output: &mut Output<P>, sample| {
             if !take(output, sample) {
                 output.gate.broke(kind);
@@ -269,10 +295,12 @@ impl<P> Ingress<P> {
             if std::mem::take(&mut output.defers) || !output.covers(seq) {
                 continue;
             }
-            if !output.temporal.take(seq, captured) {
+            if !output.temporal.take_sample(&sample) {
                 output.gate.broke(kind);
             } else if !output.gate.admit(kind) {
                 hand(output, Err(DropReason::Undecodable));
+            } else if output.bits.as_mut().is_some_and(|limit| !limit.take(at, bytes)) {
+                hand(output, Err(DropReason::OverBudget));
             } else if let Some(taker) = last.replace(output) {
                 hand(taker, Ok(sample.clone()));
             }

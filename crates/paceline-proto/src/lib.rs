@@ -20,7 +20,9 @@
 //! ends.
 
 pub mod address;
+mod bits;
 mod budget;
+mod capture;
 mod carrier;
 mod classes;
 pub mod control;
@@ -33,6 +35,7 @@ pub mod link;
 pub mod plan;
 mod probes;
 pub mod pull;
+mod rate;
 pub mod reason;
 pub mod receive;
 pub mod retransmit;
@@ -44,6 +47,7 @@ pub mod text;
 pub mod video;
 pub mod wire;
 
+pub use capture::CaptureGrid;
 pub use carrier::Carrier;
 pub use envelope::{Envelope, EnvelopeMeter};
 pub use form::{Form, Proxy, Rate, Size, Unscalable};

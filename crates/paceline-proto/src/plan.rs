@@ -124,7 +124,7 @@ impl OutputPlan {
     /// [`Form::FULL`] if the port has nothing to do.
     #[must_use]
     pub const fn at_port(&self) -> Form {
-        let rate = if self.kind.is_video() { self.scale.rate } else { Rate::All };
+        let rate = if self.kind.is_video() { self.scale.rate } else { Rate::ALL };
         Form { rate, ..self.scale }
     }
 }

@@ -42,7 +42,7 @@ pub enum DropReason {
     /// The best-effort sample exceeded its longest queueing time at a link, and newer samples were queued
     /// behind it.
     Expired,
-    /// Earlier scaled pictures had used up the bit rate of their form.
+    /// Earlier samples had used up the bit rate of their form.
     OverBudget,
     /// The subscription has an age limit, and the sample was not provably younger.
     Stale,

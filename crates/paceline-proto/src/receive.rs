@@ -493,9 +493,9 @@ struct Piece {
 }
 
 fn sample(head: SampleHead, published_at: Instant, payload: Bytes) -> RawSample {
-    let SampleHead { seq, captured, kind, encoding, doubt, attachment, .. } = head;
+    let SampleHead { seq, captured, shift, kind, encoding, doubt, attachment, .. } = head;
     let doubt = doubt.unwrap_or(RawSample::UNPROVEN);
-    RawSample { seq, captured, published_at, doubt, kind, encoding, payload, attachment }
+    RawSample { seq, captured, shift, published_at, doubt, kind, encoding, payload, attachment }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Samples: messages with their metadata.
 
+use crate::capture::CaptureGrid;
 use crate::text::{is_plain, is_unprintable};
 use bytes::Bytes;
 use core::fmt;
@@ -195,6 +196,9 @@ pub struct RawSample {
     pub seq: u64,
     /// The capture time, by the publisher's clock.
     pub captured: Timestamp,
+    /// The place of the capture on the publisher's grid, from the nearest instant
+    /// ([`CaptureGrid`](crate::CaptureGrid)); 0 if the publisher declared no period.
+    pub shift: i32,
     /// The instant of *this* node's clock at which the sample's age was zero. Links carry the age instead of
     /// this instant, so the nodes' clocks need not agree.
     pub published_at: Instant,
@@ -213,6 +217,15 @@ pub struct RawSample {
 impl RawSample {
     /// The [`Self::doubt`] of an age without a bound: a hop of the path has measured only an estimate.
     pub const UNPROVEN: Duration = Duration::from_nanos(u64::MAX);
+
+    /// Returns the number of the capture on the grid of a publisher with the declared period `period`; without one, the
+    /// sequence number. Thinned streams take samples by these numbers.
+    #[must_use]
+    pub fn number(&self, period: Option<Duration>) -> u64 {
+        let period = period.filter(|period| !period.is_zero());
+        let number = |period| CaptureGrid::number(self.captured.nanos, self.shift, period);
+        period.map_or(self.seq, number)
+    }
 
     /// Returns the largest possible age at `now`; `None` if it is unknown.
     #[must_use]

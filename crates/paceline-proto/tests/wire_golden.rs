@@ -74,6 +74,7 @@ fn a_sample_in_one_piece() {
         total: 3,
         seq: 258,
         captured: Timestamp { nanos: 1, error: 10 },
+        shift: 0,
         kind: Kind::Picture,
         encoding: Encoding::Jpeg,
         age: Duration::from_micros(1_000),
@@ -96,6 +97,7 @@ fn a_sample_with_an_attachment() {
         total: 3,
         seq: 258,
         captured: Timestamp { nanos: 1, error: 10 },
+        shift: 0,
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         age: Duration::from_micros(1_000),
@@ -121,6 +123,40 @@ fn a_sample_with_an_attachment() {
     long.extend([0x81, 4]);
     long.extend([0; 600]);
     assert!(Segment::read(&mut Reader::new(long.into())).is_err());
+}
+
+#[test]
+fn a_sample_with_its_place_on_the_grid() {
+    let head = |shift| SampleHead {
+        total: 3,
+        seq: 258,
+        captured: Timestamp { nanos: 1, error: 10 },
+        shift,
+        kind: Kind::Picture,
+        encoding: Encoding::Jpeg,
+        age: Duration::from_micros(1_000),
+        doubt: None,
+        attachment: None,
+    };
+    for (shift, coded) in [(-1, "0a01"), (1, "0a02"), (-129, "0a8102"), (i32::MIN, "0affffffff0f")]
+    {
+        let first = head(shift);
+        let data =
+            DataHead { stream: 2, number: 9, first: Some(&first), offset: 0, last: true, len: 3 };
+        let mut out = Vec::new();
+        data.write(&mut out);
+        out.extend_from_slice(b"abc");
+        assert_eq!(hex(&out), format!("310209820201000000000000000a{coded}03e80703616263"));
+        for end in 0..out.len() {
+            let short = Bytes::copy_from_slice(&out[..end]);
+            assert!(Segment::read(&mut Reader::new(short)).is_err(), "{end} bytes of it");
+        }
+        let payload = Bytes::from_static(b"abc");
+        let (place, last) = (Place::First(first), true);
+        assert_eq!(read(out), Segment::Data { stream: 2, number: 9, place, last, payload });
+    }
+    const WITHOUT: [u8; 19] = [0x31, 2, 9, 0x82, 2, 1, 0, 0, 0, 0, 0, 0, 0, 10, 0x0a, 0, 3, 0, 0];
+    assert!(Segment::read(&mut Reader::new(Bytes::from_static(&WITHOUT))).is_err(), "no place");
 }
 
 #[test]
@@ -152,11 +188,23 @@ fn a_later_piece() {
 #[test]
 fn open_close_abort_and_control_segments() {
     let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
-    let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
+    let rate = Rate::max(NonZeroU32::new(5_000).unwrap());
     let form = Form { rate, size: Some(Size { width: 160, height: 120 }), ..Form::FULL };
     let mut out = Vec::new();
     write_open(3, publisher, &form, &mut out);
     assert_eq!(hex(&out), "030308070605040302010102882701a00178");
+    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: None });
+    let number = |n| NonZeroU32::new(n).unwrap();
+    let bits_per_s = Some(number(100_000));
+    let rate = Rate { bits_per_s, ..Rate::every(number(2)).at_most(number(3_000)) };
+    let form = Form { rate, ..Form::FULL };
+    let mut out = Vec::new();
+    write_open(3, publisher, &form, &mut out);
+    assert_eq!(hex(&out), "0303080706050403020101".to_owned() + "0702b817a08d0600");
+    for end in 0..out.len() {
+        let short = Bytes::copy_from_slice(&out[..end]);
+        assert!(Segment::read(&mut Reader::new(short)).is_err(), "{end} bytes of it");
+    }
     assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: None });
     let mut out = Vec::new();
     write_close(3, 200, &mut out);

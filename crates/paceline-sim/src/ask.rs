@@ -216,12 +216,12 @@ pub trait Ask: Sized {
 
 impl Ask for SubscriptionSpec {
     fn max_hertz(mut self, hertz: u32) -> Self {
-        self.form.rate = NonZeroU32::new(hertz.saturating_mul(1_000)).map_or(Rate::All, Rate::Max);
+        self.form.rate = NonZeroU32::new(hertz.saturating_mul(1_000)).map_or(Rate::ALL, Rate::max);
         self
     }
 
     fn one_in(mut self, n: u32) -> Self {
-        self.form.rate = NonZeroU32::new(n).map_or(Rate::All, Rate::Every);
+        self.form.rate = NonZeroU32::new(n).map_or(Rate::ALL, Rate::every);
         self
     }
 

@@ -54,7 +54,8 @@ impl Source {
 
     /// Creates a source for a publisher of this node.
     pub(super) fn published(publisher: Arc<PublisherSpec>) -> Self {
-        Self { stamper: Some(Stamper::default()), ..Self::new(Instant::ZERO, publisher) }
+        let stamper = Some(Stamper::new(publisher.period));
+        Self { stamper, ..Self::new(Instant::ZERO, publisher) }
     }
 }
 

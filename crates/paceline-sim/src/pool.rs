@@ -217,5 +217,5 @@ impl Pool {
 
 /// Returns the form with every sample: leaving out samples costs nothing.
 const fn whole(form: Form) -> Form {
-    Form { rate: Rate::All, ..form }
+    Form { rate: Rate::ALL, ..form }
 }

@@ -242,7 +242,7 @@ impl<'a> PublisherBuilder<'a> {
         let id = answer.recv().map_err(|_| PublishError::Closed)?.ok_or(PublishError::TooMany)?;
         let bytes_declared = spec.bytes_max.is_some();
         let meter = spec.envelope.is_none().then(Box::default);
-        let stamper = Stamper::default();
+        let stamper = Stamper::new(spec.period);
         let clock = node.clock();
         Ok(Publisher {
             id,

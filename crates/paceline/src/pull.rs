@@ -65,9 +65,8 @@ pub struct PullBuilder<'a> {
 struct Draft {
     wanted: Wanted,
     timeout: Option<Duration>,
-    /// The options that selected samples, rate and scaling.
+    /// The options that selected samples and scaling.
     selected_by: Option<&'static str>,
-    rate_by: Option<&'static str>,
     scaled_by: Option<&'static str>,
     /// The option that named the node.
     from_by: Option<&'static str>,
@@ -76,28 +75,20 @@ struct Draft {
 impl Draft {
     const fn new(tag: Tag) -> Self {
         let selection = Selection::Newest(1);
-        let find = Find { tag, publisher: None, selection, rate: Rate::All, after: None };
+        let find = Find { tag, publisher: None, selection, rate: Rate::ALL, after: None };
         let wanted = Wanted { find, form: Form::FULL, from: None, order: None, until: None };
-        Self {
-            wanted,
-            timeout: None,
-            selected_by: None,
-            rate_by: None,
-            scaled_by: None,
-            from_by: None,
-        }
+        Self { wanted, timeout: None, selected_by: None, scaled_by: None, from_by: None }
     }
 
     fn every(&mut self, n: u32) -> Result<(), PullError> {
-        Contradiction::refuse(&mut self.rate_by, "every")?;
-        self.wanted.find.rate = Rate::Every(NonZeroU32::new(n).ok_or(PullError::EveryZero)?);
+        self.wanted.find.rate.every = NonZeroU32::new(n).ok_or(PullError::EveryZero)?;
         Ok(())
     }
 
     fn max_hz(&mut self, hertz: f64) -> Result<(), PullError> {
-        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
         let refuse = || PullError::Rate(hertz.to_string());
-        self.wanted.find.rate = Rate::Max(millihertz(hertz).ok_or_else(refuse)?);
+        let limit = millihertz(hertz).ok_or_else(refuse)?;
+        self.wanted.find.rate.max_millihertz = Some(limit);
         Ok(())
     }
 
@@ -220,7 +211,7 @@ impl<'a> PullBuilder<'a> {
     /// Video is thinned by leaving out pictures that no other picture needs. If that is not enough,
     /// the node with the buffer decodes and re-encodes it.
     ///
-    /// [`Self::max_hz`] sets the same property: use one of the two.
+    /// With [`Self::max_hz`] both limits hold.
     pub fn every(self, n: u32) -> Self {
         self.set(|draft| draft.every(n))
     }
@@ -228,7 +219,7 @@ impl<'a> PullBuilder<'a> {
     /// Takes at most `hertz` of the selected samples per second of capture time, evenly spaced, from
     /// 0.001 to 1,000,000. Defaults to all of them. Video is thinned as by [`Self::every`].
     ///
-    /// [`Self::every`] sets the same property: use one of the two.
+    /// With [`Self::every`] both limits hold: the samples that remain after one in n are limited.
     pub fn max_hz(self, hertz: f64) -> Self {
         self.set(|draft| draft.max_hz(hertz))
     }

@@ -40,7 +40,9 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
   const bound = sub.grants.length > 0 ? Math.max(...sub.grants.map((grant) => grant.bound_us)) : null;
   const whole = bound !== null ? `≤ ${time(bound)}\nwhole path` : contract ? `≤ ${time(contract.deadline_us)}\non the link` : null;
   const plain = refused ? "refused" : within_us === null ? "best effort" : sub.legs.length ? "…" : "on this host";
-  const rate = asked.max_hz !== null ? hertz(asked.max_hz) : asked.every !== null ? `1 in ${asked.every}` : "all";
+  const limit = asked.max_hz === null ? "" : hertz(asked.max_hz);
+  const counted = asked.every === null ? "" : `1 in ${asked.every}`;
+  const rate = counted !== "" && limit !== "" ? `${counted}, at most ${limit}` : counted || limit || "all";
   return {
     rate: [
       asked.max_hz === null && sub.expected !== null ? `${rate}\n${hertz(sub.expected)}` : rate,

@@ -3,7 +3,8 @@
 //!
 //! The charge of a stream that carries others is a demand that satisfies it and the others together. The streams that
 //! remain when one of them ends are sent by themselves again, so the charge also covers these: their sum, computed in the
-//! same way. A charge therefore never grows when a reservation ends.
+//! same way. If a second stream could carry them too, they are left to that one, so they are part of its charge already. A
+//! charge therefore never grows when a reservation ends.
 
 use super::holds::Held;
 use super::{Admission, Trunk};
@@ -12,34 +13,44 @@ use paceline_sched::LossTolerance;
 use std::collections::BTreeMap;
 
 /// The lowest bits of a trunk's number are the rate, and those above them the family.
-const RATE_BITS: u32 = 34;
-/// The bits of the number in a rate; those above it are the kind of the rate.
-const NUMBER_BITS: u32 = 32;
+const RATE_BITS: u32 = 65;
+/// The bit of a rate that says that the stream is shared. Below it are the two numbers of the rate.
+const SHARED: u128 = 1 << 64;
 
 /// The rate of a stream, in relation to other streams of the same samples.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TrunkRate {
     /// No other stream carries it, and it carries none.
     Apart,
+    /// One in this many samples, counted from the same one, and of those as many as a limit allows.
+    Shared {
+        /// The number of samples, at least 1.
+        every: u32,
+        /// The name of the limit; 0 for no limit.
+        limit: u32,
+    },
+}
+
+impl TrunkRate {
     /// All samples.
-    All,
-    /// One in this many samples, counted from the same one.
-    Every(u32),
-    /// Samples at a maximum rate, of which this is the name.
-    Max(u32),
+    pub const ALL: Self = Self::every(1);
+
+    /// Returns the rate of one in `every` samples.
+    #[must_use]
+    pub const fn every(every: u32) -> Self {
+        Self::Shared { every, limit: 0 }
+    }
 }
 
 impl Trunk {
-    /// Returns the name of a stream of the samples `family` at a rate. The upper 34 bits of `family` do not count.
+    /// Returns the name of a stream of the samples `family` at a rate. The upper 65 bits of `family` do not count.
     #[must_use]
     pub const fn of_family(family: u128, rate: TrunkRate) -> Self {
-        let (kind, number) = match rate {
-            TrunkRate::Apart => (0, 0),
-            TrunkRate::All => (1, 0),
-            TrunkRate::Every(number) => (2, number),
-            TrunkRate::Max(number) => (3, number),
+        let rate = match rate {
+            TrunkRate::Apart => 0,
+            TrunkRate::Shared { every, limit } => SHARED | (every as u128) << 32 | limit as u128,
         };
-        Self(family << RATE_BITS | kind << NUMBER_BITS | number as u128)
+        Self(family << RATE_BITS | rate)
     }
 
     /// Returns the name with `more` added to the family.
@@ -48,13 +59,13 @@ impl Trunk {
     }
 
     const fn rate(self) -> TrunkRate {
-        let [a, b, c, d, ..] = self.0.to_le_bytes();
-        let number = u32::from_le_bytes([a, b, c, d]);
-        match self.0 >> NUMBER_BITS & 3 {
-            1 => TrunkRate::All,
-            2 => TrunkRate::Every(number),
-            3 => TrunkRate::Max(number),
-            _ => TrunkRate::Apart,
+        let [a, b, c, d, e, f, g, h, ..] = self.0.to_le_bytes();
+        match self.0 & SHARED {
+            0 => TrunkRate::Apart,
+            _ => TrunkRate::Shared {
+                every: u32::from_le_bytes([e, f, g, h]),
+                limit: u32::from_le_bytes([a, b, c, d]),
+            },
         }
     }
 
@@ -65,13 +76,13 @@ impl Trunk {
             return false;
         }
         match (self.rate(), other.rate()) {
-            (TrunkRate::All, TrunkRate::Every(_) | TrunkRate::Max(_)) => true,
-            (TrunkRate::Every(one), TrunkRate::Every(other)) => {
-                one > 0 && other.is_multiple_of(one)
-            }
             (
-                TrunkRate::Apart | TrunkRate::All | TrunkRate::Every(_) | TrunkRate::Max(_),
-                TrunkRate::Apart | TrunkRate::All | TrunkRate::Every(_) | TrunkRate::Max(_),
+                TrunkRate::Shared { every: one, limit: 0 },
+                TrunkRate::Shared { every: other, .. },
+            ) => one > 0 && other.is_multiple_of(one),
+            (
+                TrunkRate::Apart | TrunkRate::Shared { .. },
+                TrunkRate::Apart | TrunkRate::Shared { .. },
             ) => false,
         }
     }
@@ -82,20 +93,28 @@ type Member = (Trunk, StreamDemand);
 
 /// Returns the charges of the streams that are sent, given the demands of a family in order of trunks.
 fn sent(members: &[Member]) -> Vec<StreamDemand> {
-    let mut roots: Vec<(Member, Vec<Member>)> = Vec::new();
+    // The charge of each stream if it were sent, with all that it could carry: also streams that another one carries
+    // now, because they may be left to it.
+    let mut charges: Vec<Member> = Vec::with_capacity(members.len());
+    for (trunk, own) in members.iter().rev() {
+        let carried = roots(charges.iter().rev().filter(|(other, _)| trunk.carries(*other)));
+        let together = carried.into_iter().map(|(_, it)| it).reduce(|all, one| all.plus(&one));
+        // The streams' loss windows do not coincide, so the joint stream tolerates no loss.
+        let charge = together.map_or(*own, |more| own.join(&more).with_loss(LossTolerance::NONE));
+        charges.push((*trunk, charge));
+    }
+    roots(charges.iter().rev()).into_iter().map(|(_, charge)| charge).collect()
+}
+
+/// Returns the streams of a family, in order of trunks, that no other one carries. Faster streams come first.
+fn roots<'a>(members: impl Iterator<Item = &'a Member>) -> Vec<Member> {
+    let mut roots: Vec<Member> = Vec::new();
     for (trunk, demand) in members {
-        // Faster streams come first, and the fastest one carries a stream.
-        match roots.iter_mut().find(|((root, _), _)| root.carries(*trunk)) {
-            Some((_, carried)) => carried.push((*trunk, *demand)),
-            None => roots.push(((*trunk, *demand), Vec::new())),
+        if !roots.iter().any(|(root, _)| root.carries(*trunk)) {
+            roots.push((*trunk, *demand));
         }
     }
-    let charge = |((_, own), carried): (Member, Vec<Member>)| {
-        let together = sent(&carried).into_iter().reduce(|all, one| all.plus(&one));
-        // The streams' loss windows do not coincide, so the joint stream tolerates no loss.
-        together.map_or(own, |more| own.join(&more).with_loss(LossTolerance::NONE))
-    };
-    roots.into_iter().map(charge).collect()
+    roots
 }
 
 /// Removes the demands that both lists have in common.
@@ -162,18 +181,18 @@ mod tests {
 
     fn rate() -> impl Strategy<Value = TrunkRate> {
         prop_oneof![
-            Just(TrunkRate::All),
-            (2..9_u32).prop_map(TrunkRate::Every),
-            (1..4_u32).prop_map(TrunkRate::Max),
+            Just(TrunkRate::ALL),
+            (2..13_u32).prop_map(TrunkRate::every),
+            (1..5_u32, 1..4_u32).prop_map(|(every, limit)| TrunkRate::Shared { every, limit }),
         ]
     }
 
     /// Returns the demand of one stream of a source with a sample every 10 ms.
     fn demand(rate: TrunkRate, deadline: u64) -> StreamDemand {
         let n = match rate {
-            TrunkRate::Apart | TrunkRate::All => 1,
-            TrunkRate::Every(n) => u64::from(n),
-            TrunkRate::Max(n) => u64::from(n) + 1,
+            TrunkRate::Apart => 1,
+            TrunkRate::Shared { every, limit: 0 } => u64::from(every),
+            TrunkRate::Shared { every, limit } => u64::from(every.max(limit + 1)),
         };
         let period = Duration::from_millis(10 * n);
         let traffic = Traffic::periodic(1_000, period, Duration::from_millis(1), 1_000).unwrap();
@@ -196,7 +215,8 @@ mod tests {
             let mut all = members.iter().map(|(it, _)| *it);
             all.find(|it| *it == trunk || it.carries(trunk)).unwrap()
         };
-        let its = members.iter().filter(|(it, _)| carrier(*it) == carrier(trunk));
+        let root = carrier(trunk);
+        let its = members.iter().filter(|(it, _)| *it == root || root.carries(*it));
         let [charge] = sent(&its.copied().collect::<Vec<_>>())[..] else { panic!("two charges") };
         charge
     }
@@ -219,11 +239,11 @@ mod tests {
         let mut link =
             Admission::new(LinkParameters::new(capacity, AdmissionTest::StaticPriority, 0));
         let loss = LossTolerance::new(1, 4).unwrap();
-        // The slowest stream moves from the charge of the first one to that of the last one.
+        // The slowest stream is sent with the first one, and then with the last one.
         let [third, sixth, half] = [
-            (TrunkRate::Every(3), 10, loss),
-            (TrunkRate::Every(6), 50, LossTolerance::NONE),
-            (TrunkRate::Every(2), 30, LossTolerance::NONE),
+            (TrunkRate::every(3), 10, loss),
+            (TrunkRate::every(6), 50, LossTolerance::NONE),
+            (TrunkRate::every(2), 30, LossTolerance::NONE),
         ]
         .map(|(rate, deadline, loss)| {
             (Trunk::of_family(FAMILY, rate), demand(rate, deadline).with_loss(loss))
@@ -256,12 +276,12 @@ mod tests {
     fn nested_rates_are_charged_as_the_fastest_one() {
         let named = |rate| (Trunk::of_family(FAMILY, rate), demand(rate, 20));
         let [all, third, sixth] =
-            [TrunkRate::All, TrunkRate::Every(3), TrunkRate::Every(6)].map(named);
+            [TrunkRate::ALL, TrunkRate::every(3), TrunkRate::every(6)].map(named);
         let traffic =
             |members: &[_]| sent(members).iter().map(|it| *it.traffic()).collect::<Vec<_>>();
         assert_eq!(traffic(&[all, third, sixth]), [*all.1.traffic()]);
         assert_eq!(traffic(&[third, sixth]), [*third.1.traffic()]);
-        let other = (Trunk::of_family(FAMILY + 1, TrunkRate::All), all.1);
+        let other = (Trunk::of_family(FAMILY + 1, TrunkRate::ALL), all.1);
         assert!(!other.0.carries(third.0) && !third.0.carries(all.0) && !all.0.carries(all.0));
         assert!(all.0.mixed(9).carries(third.0.mixed(9)) && !all.0.mixed(9).carries(third.0));
     }

@@ -1,6 +1,8 @@
 //! The QoS options shared by the commands that subscribe, observe or ask.
 
+use crate::stats::round3;
 use crate::{args, exit};
+use paceline::contract::Rate;
 use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_media::{Format, Size};
@@ -12,8 +14,8 @@ pub(crate) struct WishArgs {
     /// One sample in N; 1 is every sample
     #[arg(long, value_name = "N", value_parser = args::every)]
     pub(crate) every: Option<u32>,
-    /// At most this many samples per second, evenly spaced
-    #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
+    /// At most this many samples per second, evenly spaced; with --every, of those that remain
+    #[arg(long, value_name = "HZ", value_parser = args::rate)]
     pub(crate) max_hz: Option<f64>,
     /// Picture size, at most the publisher's
     #[arg(long, value_name = "WxH", value_parser = args::size)]
@@ -21,7 +23,8 @@ pub(crate) struct WishArgs {
     /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub(crate) audio: Option<(u32, u8)>,
-    /// Bit rate of JPEG pictures, H.264 video and sound (coded as Opus), such as 500kbit
+    /// Bit rate of JPEG pictures, H.264 video and sound (coded as Opus), such as 500kbit; of other data, whole samples
+    /// are left out
     #[arg(long, value_name = "RATE", value_parser = args::bitrate)]
     pub(crate) bitrate: Option<u32>,
     /// Highest quality of JPEG pictures, 1 to 100; 80 for scaled ones by default
@@ -42,6 +45,28 @@ pub(crate) struct RequestedRate {
     pub(crate) max_hz: Option<f64>,
     /// `--every`.
     pub(crate) every: Option<u32>,
+}
+
+impl RequestedRate {
+    /// Returns the rate of a form.
+    pub(crate) fn of(rate: Rate) -> Self {
+        Self { max_hz: rate.max_hz(), every: (rate.every.get() > 1).then_some(rate.every.get()) }
+    }
+
+    /// Returns this rate, or that of a form if none is requested.
+    pub(crate) fn or(self, rate: Rate) -> Self {
+        if self.max_hz.is_some() || self.every.is_some() { self } else { Self::of(rate) }
+    }
+
+    /// Describes the rate.
+    pub(crate) fn words(self) -> String {
+        match (self.every, self.max_hz.map(round3)) {
+            (Some(n), Some(hz)) => format!("1 in {n}, at most {hz} Hz"),
+            (Some(n), None) => format!("1 in {n}"),
+            (None, Some(hz)) => format!("{hz} Hz"),
+            (None, None) => "all".to_owned(),
+        }
+    }
 }
 
 impl WishArgs {
@@ -152,19 +177,22 @@ impl FormFlag {
     const fn samples(self) -> &'static str {
         match self {
             Self::Size => "a picture",
-            Self::Bitrate => "image/jpeg, video/h264 or plain sound",
+            Self::Bitrate => "JPEG, H.264, plain sound, or data and pictures at their full size",
             Self::Quality => "image/jpeg",
             Self::Audio => "sound",
         }
     }
 
-    fn fits(self, encoding: &str) -> bool {
+    /// Returns true if the flag applies to samples of `encoding`, with a picture size or without.
+    fn fits(self, encoding: &str, with_size: bool) -> bool {
         let format = encoding.parse::<Format>();
         match self {
             Self::Size => format.is_ok(),
             Self::Bitrate => {
-                format.is_ok_and(|it| it.has_quality() || it == Format::H264)
-                    || encoding.parse::<AudioFormat>().is_ok()
+                let coded = format.is_ok_and(|it| it.has_quality() || it == Format::H264);
+                let sound = encoding.parse::<AudioFormat>().is_ok();
+                // Other data, and pictures that are not scaled, are left out as a whole.
+                coded || sound || !with_size && !encoding.starts_with("audio/")
             }
             Self::Quality => format.is_ok_and(|it| it.has_quality()),
             Self::Audio => encoding.parse::<AudioFormat>().is_ok(),
@@ -181,7 +209,9 @@ fn contradiction(flags: &[FormFlag], encodings: &[&str]) -> Option<(&'static str
         return Some((FormFlag::Audio.name(), what));
     }
     let first = encodings.first()?;
-    let wrong = flags.iter().find(|flag| !encodings.iter().any(|encoding| flag.fits(encoding)))?;
+    let with_size = flags.contains(&FormFlag::Size);
+    let fits = |flag: &FormFlag| encodings.iter().any(|encoding| flag.fits(encoding, with_size));
+    let wrong = flags.iter().find(|flag| !fits(flag))?;
     Some((wrong.name(), format!("has the type {first}, which is not {}", wrong.samples())))
 }
 
@@ -210,6 +240,8 @@ mod tests {
         assert_eq!(contradiction(&[bitrate, audio], &[sound]), None);
         assert_eq!(flag(&[bitrate, audio], &["image/jpeg"]), "--audio");
         assert_eq!(flag(&[quality, audio], &[sound]), "--audio");
+        assert_eq!(contradiction(&[bitrate], &["image/png"]), None, "whole pictures");
+        assert_eq!(contradiction(&[bitrate], &["application/octet-stream"]), None);
         assert_eq!(flag(&[bitrate], &["audio/opus;rate=48000;channels=1"]), "--bitrate");
     }
 }

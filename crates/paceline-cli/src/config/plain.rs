@@ -193,10 +193,6 @@ fn export(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Export
     });
     let every = table.read("every", problems, |value| whole(value, u64::from(u32::MAX), EVERY));
     let max_hz = table.read("max_hz", problems, |value| hertz(value, MAX_HZ));
-    if every.is_some() && max_hz.is_some() {
-        let what = format!("{}every and max_hz are both given: keep one", table.place);
-        problems.add(&table.span_of("max_hz"), what);
-    }
     let size = table.read("size", problems, |value| {
         text(value, SIZE, |it| args::size(it).map_err(|error| format!("{error}; {SIZE}")))
     });
@@ -274,5 +270,6 @@ fn rate(every: Option<u64>, max_hz: Option<f64>) -> Rate {
         reason = "the range is 0.001 to 1,000,000"
     )]
     let max = max_hz.and_then(|hz| NonZeroU32::new((hz * 1_000.0).round() as u32));
-    every.map(Rate::Every).or_else(|| max.map(Rate::Max)).unwrap_or(Rate::All)
+    let counted = every.map_or(Rate::ALL, Rate::every);
+    max.map_or(counted, |limit| counted.at_most(limit))
 }

@@ -235,7 +235,6 @@ const CASES: &[Case] = &[
     ("[[export]]\ntag = \"a\"\nevery = 0\n", 3, &["every = 0: must be a whole number from 1"]),
     ("[[export]]\ntag = \"a\"\nmax_hz = -1\n", 3, &["max_hz = -1: must be a number from 0.001"]),
     ("[[export]]\ntag = \"a\"\nmax_hz = nan\n", 3, &["max_hz = nan: must be a number from 0.001"]),
-    ("[[export]]\ntag = \"a\"\nevery = 2\nmax_hz = 1\n", 4, &["every and max_hz are both given"]),
     ("[[export]]\ntag = \"a\"\nsize = \"big\"\n", 3, &["size = \"big\": ", "such as \"320x240\""]),
     ("[[export]]\ntag = \"a\"\naudio = \"8000\"\n", 3, &["audio = \"8000\": has no x"]),
     (

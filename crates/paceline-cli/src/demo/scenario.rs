@@ -142,8 +142,8 @@ impl Row {
     /// Returns the form of the subscriber's stream.
     pub(crate) fn form(&self) -> Form {
         let rate = match NonZeroU32::new(self.hz * 1_000) {
-            Some(millihertz) if self.limits => Rate::Max(millihertz),
-            _ => Rate::All,
+            Some(millihertz) if self.limits => Rate::max(millihertz),
+            _ => Rate::ALL,
         };
         Form { rate, size: self.scaled(), ..Form::FULL }
     }

@@ -4,7 +4,6 @@ use super::Measure;
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
 use crate::exit;
-use paceline::contract::Rate;
 use paceline::{Node, Pattern, SubscriberBuilder};
 use std::time::Duration;
 
@@ -160,11 +159,7 @@ impl LookArgs {
     ) -> SubscriberBuilder<'a> {
         // An observer reports losses and must not cause retransmissions.
         let mut builder = node.subscriber(tag).retransmit(paceline::contract::Retransmit::None);
-        builder = match form.rate {
-            Rate::All => builder,
-            Rate::Every(n) => builder.every(n.get()),
-            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
-        };
+        builder = builder.rate(form.rate);
         if let Some(size) = form.size {
             builder = builder.size(size.width, size.height);
         }

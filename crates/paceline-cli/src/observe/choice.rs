@@ -48,14 +48,11 @@ fn others(source: &SourceView) -> impl Iterator<Item = &Taken> {
 }
 
 /// Orders forms: most samples first, then the largest pictures.
-fn rank(form: &Form) -> (u8, u32, u64) {
-    let (kind, rate) = match form.rate {
-        Rate::All => (0, 0),
-        Rate::Max(millihertz) => (1, u32::MAX - millihertz.get()),
-        Rate::Every(n) => (2, n.get()),
-    };
+fn rank(form: &Form) -> (u32, u32, u64) {
+    let Rate { every, max_millihertz, .. } = form.rate;
+    let limit = max_millihertz.map_or(0, |millihertz| u32::MAX - millihertz.get());
     let pixels = form.size.map_or(u64::MAX, |s| u64::from(s.width) * u64::from(s.height));
-    (kind, rate, u64::MAX - pixels)
+    (every.get(), limit, u64::MAX - pixels)
 }
 
 /// Returns the first hop with a capacity that does not already carry this form for another subscription.
@@ -117,7 +114,7 @@ mod tests {
     }
 
     fn few() -> Form {
-        let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
+        let rate = Rate::max(NonZeroU32::new(5_000).unwrap());
         Form { rate, size: Some(Size { width: 160, height: 120 }), ..Form::FULL }
     }
 

@@ -2,9 +2,10 @@
 
 use super::args::LookArgs;
 use super::meter::Figures;
+use crate::args::RequestedRate;
 use crate::show;
-use crate::stats::{by_reason, round3};
-use paceline::contract::{Form, Rate};
+use crate::stats::by_reason;
+use paceline::contract::Form;
 use paceline::status::Drops;
 use serde::Serialize;
 use std::num::NonZeroU32;
@@ -60,22 +61,12 @@ pub(super) struct Line<'a> {
 impl Asked {
     /// Combines the flags with `form`; flags win.
     pub(super) fn new(look: &LookArgs, form: Form) -> Self {
-        let (every, max_hz) = match (look.wish.every, look.wish.max_hz, form.rate) {
-            (Some(n), ..) => (Some(n), None),
-            (_, Some(hz), _) => (None, Some(hz)),
-            (.., Rate::All) => (None, None),
-            (.., Rate::Every(n)) => (Some(n.get()), None),
-            (.., Rate::Max(millihertz)) => (None, Some(f64::from(millihertz.get()) / 1_000.0)),
-        };
+        let RequestedRate { every, max_hz } = look.wish.requested_rate().or(form.rate);
         let asked = look.wish.size.map(|size| (size.width, size.height));
         let size = asked.or_else(|| form.size.map(|size| (size.width, size.height)));
         let asked = look.wish.audio.map(|(rate, channels)| format!("{rate}x{channels}"));
         let audio = asked.or_else(|| form.audio.map(|audio| audio.to_string()));
-        let mut text = match (every, max_hz) {
-            (Some(n), _) => format!("1 in {n}"),
-            (_, Some(hz)) => format!("{} Hz", round3(hz)),
-            (None, None) => "all".to_owned(),
-        };
+        let mut text = RequestedRate { every, max_hz }.words();
         if let Some((width, height)) = size {
             text.push_str(&format!(" at {width}x{height}"));
         }

@@ -424,7 +424,7 @@ mod tests {
         let row = |(index, (every, _)): (u32, &(u32, Vec<GrantedHop>))| SubscriptionStatus {
             id: id(index),
             pattern: "lidar".to_owned(),
-            form: Form { rate: Rate::Every(NonZeroU32::new(*every).unwrap()), ..Form::FULL },
+            form: Form { rate: Rate::every(NonZeroU32::new(*every).unwrap()), ..Form::FULL },
             within: None,
             loss: None,
             proxy: Proxy::Publisher,

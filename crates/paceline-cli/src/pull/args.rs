@@ -70,7 +70,7 @@ pub(crate) struct PullArgs {
     #[arg(long, value_name = "N", value_parser = args::every)]
     pub(crate) every: Option<u32>,
     /// Takes at most this many samples per second of capture time, evenly spaced
-    #[arg(long, value_name = "HZ", value_parser = args::rate, conflicts_with = "every")]
+    #[arg(long, value_name = "HZ", value_parser = args::rate)]
     pub(crate) max_hz: Option<f64>,
     /// Writes the payloads to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]

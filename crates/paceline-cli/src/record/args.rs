@@ -1,10 +1,9 @@
 //! The command line of `paceline record`.
 
-use crate::args::{self, WishArgs};
+use crate::args::{self, RequestedRate, WishArgs};
 use crate::config::NodeArgs;
 use crate::show::micros;
-use crate::stats::round3;
-use paceline::contract::{Form, Proxy, Rate, Retransmit};
+use paceline::contract::{Form, Proxy, Retransmit};
 use paceline::delivery::Otherwise;
 use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_record::{Asked, Compression};
@@ -94,11 +93,7 @@ impl Wish {
         loss: Option<LossTolerance>,
         fresh: Option<Duration>,
     ) -> Self {
-        let (every, max_hz) = match form.rate {
-            Rate::All => (None, None),
-            Rate::Every(n) => (Some(n.get()), None),
-            Rate::Max(millihertz) => (None, Some(f64::from(millihertz.get()) / 1_000.0)),
-        };
+        let RequestedRate { every, max_hz } = RequestedRate::of(form.rate);
         let asked = Asked {
             form: form.to_string(),
             every,
@@ -145,11 +140,7 @@ impl RecordArgs {
             (Some(n), None) => Some(u64::from(n)),
             (None, None) => Some(1),
         };
-        let mut form = match (wish.every, wish.max_hz) {
-            (Some(n), _) => format!("1 in {n}"),
-            (None, Some(hz)) => format!("{} Hz", round3(hz)),
-            (None, None) => "all".to_owned(),
-        };
+        let mut form = wish.requested_rate().words();
         if let Some(size) = wish.size {
             form.push_str(&format!(" at {size}"));
         }

@@ -3,10 +3,11 @@
 use super::neighbour::Neighbour;
 use super::reservation::{Processor, QueueBuffer, Reservation};
 use super::timed::{NodeClock, Timed};
+use crate::args::RequestedRate;
 use crate::show::micros;
 use crate::stats::{by_reason, round3};
 use paceline::class::ClassStatus;
-use paceline::contract::{Form, Rate};
+use paceline::contract::Form;
 use paceline::status::{
     BufferStatus, Drops, LinkReserved, LinkStatus, MendCounters, MutedStatus, NodeStatus,
     PublisherStatus, StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus,
@@ -417,11 +418,7 @@ fn is_off(publisher: &PublisherStatus) -> bool {
 
 impl RequestedForm {
     fn new(form: &Form) -> Self {
-        let (every, max_hz) = match form.rate {
-            Rate::All => (None, None),
-            Rate::Every(n) => (Some(n.get()), None),
-            Rate::Max(millihertz) => (None, Some(hertz(u64::from(millihertz.get())))),
-        };
+        let RequestedRate { every, max_hz } = RequestedRate::of(form.rate);
         Self {
             form: form.to_string(),
             every,

@@ -14,7 +14,6 @@ const CASES: &[Case] = &[
         2,
         &["--every", "from 1 to 4294967295", "3 takes one in three"],
     ),
-    (&["sub", "a", "--every", "2", "--max-hz", "2"], 2, &["cannot be used with"]),
     (&["sub", "a", "--size", "0x10"], 2, &["--size", "width is \"0\"", "from 1 to 16384"]),
     (&["sub", "a", "--size", "60000x60000"], 2, &["--size", "width is \"60000\""]),
     (

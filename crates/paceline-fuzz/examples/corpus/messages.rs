@@ -35,7 +35,7 @@ fn publisher(tag: &str, full: bool) -> PublisherSpec {
 
 fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
     let asked = Form {
-        rate: Rate::Max(NonZeroU32::new(10_000).unwrap()),
+        rate: Rate::max(NonZeroU32::new(10_000).unwrap()),
         size: Some(Size { width: 2_000, height: 240 }),
         audio: Some(Audio { rate: 8_000, channels: 1 }),
         bitrate: NonZeroU32::new(64_000),

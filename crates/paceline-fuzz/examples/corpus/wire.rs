@@ -38,6 +38,7 @@ fn head(total: usize, encoding: Encoding) -> SampleHead {
         total,
         seq: 300,
         captured: Timestamp { nanos: 1_700_000_000_000_000_000, error: 10 },
+        shift: 0,
         kind: Kind::Picture,
         encoding,
         age: Duration::from_micros(1_500),
@@ -65,8 +66,8 @@ fn forms() -> Vec<Form> {
     let audio = Some(Audio { rate: 48_000, channels: 2 });
     vec![
         Form::FULL,
-        Form { rate: Rate::Every(n), ..Form::FULL },
-        Form { rate: Rate::Max(n), size, ..Form::FULL },
+        Form { rate: Rate::every(n), ..Form::FULL },
+        Form { rate: Rate::max(n), size, ..Form::FULL },
         Form { size, audio, ..Form::FULL },
     ]
 }

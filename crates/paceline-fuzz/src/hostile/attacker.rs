@@ -328,6 +328,7 @@ impl Attacker {
             total,
             seq: self.number(),
             captured: Timestamp { nanos: self.number(), error: u8::MAX },
+            shift: 0,
             kind: Kind::from_code(u8::try_from(self.chance.below(7)).unwrap_or(0))
                 .unwrap_or(Kind::Data),
             encoding: Encoding::Bytes,

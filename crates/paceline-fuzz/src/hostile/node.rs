@@ -86,6 +86,7 @@ impl Node {
         let sample = RawSample {
             seq: self.next_seq,
             captured: Timestamp { nanos: self.next_seq, error: 0 },
+            shift: 0,
             published_at: now,
             doubt: Duration::ZERO,
             kind: Kind::Data,

@@ -1,4 +1,4 @@
-//! The reference model of an `Ingress`: every output remembers the start of its series.
+//! The reference model of an `Ingress`: every output remembers the instants that have a sample.
 
 use paceline_proto::plan::Target;
 use paceline_proto::{Form, Rate, Size};
@@ -48,13 +48,15 @@ impl Output {
 pub(super) struct Model {
     outputs: Vec<Output>,
     period: Option<u64>,
-    /// The number of the sample after the last one.
+    /// The sequence number of the sample after the last one.
     next: Option<u64>,
+    /// The last sample: its number on the publisher's grid, and its capture time.
+    newest: Option<(u64, u64)>,
 }
 
 impl Model {
     pub(super) const fn new(period: Option<u64>) -> Self {
-        Self { outputs: Vec::new(), period, next: None }
+        Self { outputs: Vec::new(), period, next: None, newest: None }
     }
 
     /// Replaces the outputs. `fails(n)` returns true if opening the n-th requested port, counted from 1,
@@ -85,7 +87,8 @@ impl Model {
             }
             installed.opened.push(*key);
             let port = ports + u32::try_from(installed.opened.len()).unwrap();
-            let picker = Picker { aligned: key.aligned, ..Picker::new(key.rate, self.period) };
+            let picker = Picker::new(key.rate, self.period, self.newest);
+            let picker = Picker { aligned: key.aligned, ..picker };
             let successors = key.until.into_iter().collect();
             now.push(Output { key: *key, port, picker, successors, range: (0, None) });
         }
@@ -94,11 +97,16 @@ impl Model {
         installed
     }
 
-    pub(super) fn offer(&mut self, seq: u64, captured: u64) -> Vec<u32> {
+    pub(super) fn offer(&mut self, seq: u64, captured: u64, shift: i32) -> Vec<u32> {
         self.next = Some(seq + 1);
+        let number = self.period.map_or(seq, |period| {
+            let nearest = (captured + period / 2) / period;
+            nearest.saturating_add_signed(shift.into())
+        });
+        self.newest = Some((number, captured));
         let in_range = |o: &&mut Output| o.range.0 <= seq && o.range.1.is_none_or(|end| seq < end);
         let takers = self.outputs.iter_mut().filter(in_range);
-        takers.filter_map(|o| o.picker.takes(seq, captured).then_some(o.port)).collect()
+        takers.filter_map(|o| o.picker.takes(seq, number, captured).then_some(o.port)).collect()
     }
 
     /// Ends the outputs that wait for `form`, of which the sample `seq` arrived. If they have seen it already, returns them
@@ -139,92 +147,102 @@ impl Model {
     }
 }
 
-/// A series of ideal points, one step apart from `start`. Each point takes the first sample that is at most
-/// one slack before it.
-struct Series {
-    start: i128,
-    /// Points that already have a sample.
-    taken: i128,
-}
-
 struct Picker {
     rate: Rate,
     period: Option<u64>,
     aligned: bool,
-    series: Option<Series>,
-    /// The previous sample: its sequence number, its capture time, and that time with clock steps removed.
-    last: Option<(u64, u64, u64)>,
-    /// The smoothed time between two samples.
-    interval: u64,
+    /// The number of the previous sample.
+    last: Option<u64>,
+    /// The first instant of the limit without a sample.
+    free: Option<i128>,
+    /// The last sample that was taken for a limit without a declared period, or the first one.
+    since: Option<u64>,
+    /// The capture time of the last sample that was taken under a contract, with a limit and a declared period.
+    spaced: Option<u64>,
 }
 
 impl Picker {
-    const fn new(rate: Rate, period: Option<u64>) -> Self {
-        Self { rate, period, aligned: false, series: None, last: None, interval: 0 }
+    /// Returns a picker that has seen the sample `after`.
+    fn new(rate: Rate, period: Option<u64>, after: Option<(u64, u64)>) -> Self {
+        let last = after.map(|(number, _)| number);
+        let mut picker =
+            Self { rate, period, aligned: false, last, free: None, spaced: None, since: None };
+        picker.free = picker.step().zip(after).map(|(step, (_, at))| i128::from(at) / step + 1);
+        picker
     }
 
-    fn takes(&mut self, seq: u64, captured: u64) -> bool {
-        match self.rate {
-            Rate::All => true,
-            Rate::Every(n) if self.aligned => seq.is_multiple_of(n.get().into()),
-            Rate::Every(n) => self.point(i128::from(seq), i128::from(n.get()), 0),
-            Rate::Max(millihertz) => {
-                let step = 1_000_000_000_000 / i128::from(millihertz.get());
-                if let Some(period) = self.period.filter(|_| self.aligned) {
-                    // The first sample that is at most one slack before a multiple of the step.
-                    let (period, slack) = (i128::from(period), i128::from(period / 16 * 7));
-                    let latest = (i128::from(seq) * period + slack) / step * step;
-                    return latest > (i128::from(seq) - 1) * period + slack;
-                }
-                let (at, interval) = match self.period {
-                    Some(period) => (i128::from(seq) * i128::from(period), period),
-                    None => self.estimate(seq, captured),
-                };
-                self.point(at, step, i128::from(interval / 16 * 7))
-            }
-        }
+    /// Returns the time between two instants of the limit.
+    fn step(&self) -> Option<i128> {
+        let millihertz = self.rate.max_millihertz?;
+        Some(1_000_000_000_000 / i128::from(millihertz.get()))
     }
 
-    fn point(&mut self, at: i128, step: i128, slack: i128) -> bool {
-        let Some(series) = &mut self.series else {
-            self.series = Some(Series { start: at, taken: 1 });
+    fn takes(&mut self, seq: u64, number: u64, captured: u64) -> bool {
+        let n = i128::from(self.rate.every.get());
+        let (step, period) = (self.step(), self.period.map(i128::from));
+        if n == 1 && step.is_none_or(|step| period.is_some_and(|period| period >= step)) {
             return true;
-        };
-        let next = series.start + series.taken * step;
-        if at < next - slack {
+        }
+        let counted = if self.aligned { seq } else { number };
+        let last = self.last.replace(counted);
+        if last.is_none() && !self.aligned {
+            return step.is_none()
+                || period.is_some()
+                || self.limit(i128::from(captured) / step.unwrap_or(1), seq);
+        }
+        if last == Some(counted) {
             return false;
         }
-        series.taken += 1;
-        // The sample is a whole step too late: skip the points in between.
-        if at >= next + step + slack {
-            *series = Series { start: at, taken: 1 };
+        let last = last.filter(|last| !self.aligned && *last < counted);
+        let (last, counted) =
+            (last.map_or(i128::from(counted) - 1, i128::from), i128::from(counted));
+        // Multiples of n since the sample before, which may be missing.
+        let before = last.div_euclid(n) * n;
+        if before >= counted.div_euclid(n) * n {
+            return false;
         }
-        true
+        let here = i128::from(number);
+        match (step, period) {
+            (None, _) => true,
+            (Some(step), Some(period)) => {
+                let slack = period / 16 * 7;
+                let at = |number: i128| (number * period + slack).div_euclid(step);
+                let due = match self.aligned {
+                    true => last < 0 || at((here - n).max(0)) < at(here),
+                    false => last < 0 || at(before) < at(here.div_euclid(n) * n),
+                };
+                due && (!self.aligned || self.is_apart(captured, step, (n, period)))
+            }
+            (Some(step), None) => self.limit(i128::from(captured) / step, seq),
+        }
     }
 
-    /// Returns the corrected time of a sample and the estimated interval.
-    ///
-    /// Each new gap has a weight of one eighth. The first gap counts in full, and so does a gap below a
-    /// sixteenth of the estimate. A gap of 16 times the estimate or more is a pause and is ignored. If the
-    /// clock steps back, the estimated interval replaces the gap.
-    fn estimate(&mut self, seq: u64, captured: u64) -> (i128, u64) {
-        let mut at = captured;
-        if let Some((before, then, time)) = self.last.filter(|(before, ..)| *before < seq) {
-            let samples = seq - before;
-            if captured < then {
-                at = time.saturating_add(self.interval.saturating_mul(samples));
-            } else {
-                at = time.saturating_add(captured - then);
-                let gap = (captured - then) / samples;
-                let (sixteen, old) = (u128::from(gap) * 16, u128::from(self.interval));
-                if old == 0 || sixteen < old {
-                    self.interval = gap;
-                } else if u128::from(gap) < old * 16 {
-                    self.interval = self.interval / 8 * 7 + gap / 8;
-                }
-            }
+    /// Returns true if the last sample that was taken is so long ago that no contract is broken.
+    fn is_apart(&mut self, captured: u64, step: i128, (n, period): (i128, i128)) -> bool {
+        let apart = step / (n * period) * (n * period) - period / 16 * 7;
+        let early = self.spaced.is_some_and(|last| {
+            let gap = i128::from(captured) - i128::from(last);
+            (0..apart).contains(&gap)
+        });
+        if !early {
+            self.spaced = Some(captured);
         }
-        self.last = Some((seq, captured, at));
-        (i128::from(at), self.interval)
+        !early
+    }
+
+    /// Returns true if the instant `here`, or the one before, has no sample yet.
+    fn limit(&mut self, here: i128, seq: u64) -> bool {
+        let free = self.free.filter(|free| here + 2 >= *free);
+        let taken = free.is_none_or(|free| free <= here);
+        if taken {
+            self.free = Some(free.map_or(here + 1, |free| here.max(free + 1)));
+        }
+        // One sample arrives per millisecond.
+        let waited = i128::from(seq.saturating_sub(*self.since.get_or_insert(seq))) * 1_000_000;
+        let taken = taken || self.step().is_some_and(|step| waited >= 2 * step);
+        if taken {
+            self.since = Some(seq);
+        }
+        taken
     }
 }

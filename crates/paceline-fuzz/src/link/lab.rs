@@ -255,6 +255,7 @@ impl Lab {
         let sample = RawSample {
             seq,
             captured: Timestamp { nanos: seq * 1_000, error: 9 },
+            shift: 0,
             published_at: self.now - age,
             doubt: Duration::ZERO,
             kind: if seq.is_multiple_of(3) { Kind::Data } else { Kind::State },

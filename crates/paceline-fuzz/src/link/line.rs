@@ -250,12 +250,10 @@ impl Line {
 
     /// Returns the sample's position among the requested ones; only for windows longer than one sample.
     fn place_of(&self, sample: &RawSample) -> Option<u64> {
-        let one_in = match self.spec.form.rate {
-            Rate::All => 1,
-            Rate::Every(n) => u64::from(n.get()),
-            Rate::Max(_) => return None,
+        let Rate { every, max_millihertz: None, bits_per_s: None } = self.spec.form.rate else {
+            return None;
         };
-        (self.window() > 1).then_some(sample.seq / one_in)
+        (self.window() > 1).then_some(sample.seq / u64::from(every.get()))
     }
 
     fn window(&self) -> u64 {

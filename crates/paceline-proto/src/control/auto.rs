@@ -322,7 +322,7 @@ mod tests {
             SubscriptionId { node: NodeId(leaf), index: number },
             PublisherId { node: NodeId(0), index: 0 },
         );
-        let rate = NonZeroU32::new(n).filter(|n| n.get() > 1).map_or(Rate::All, Rate::Every);
+        let rate = NonZeroU32::new(n).filter(|n| n.get() > 1).map_or(Rate::ALL, Rate::every);
         let size = small.then_some(Size { width: 320, height: 240 });
         let form = Form { rate, size, ..Form::FULL };
         let media = path.windows(2).map(|ends| Some((ends[0], ends[1]))).collect();

@@ -157,18 +157,20 @@ impl Label {
 /// Returns the identifier of one publisher's samples in one form, equal on all nodes: its rate, and FNV-1a in 128 bits
 /// for all else. If the stream stays apart from other forms, the hash also covers the rate.
 pub(super) fn trunk(publisher: PublisherId, stays_apart: bool, form: Form) -> Trunk {
-    let (rate, apart) = match form.rate {
-        Rate::All => (TrunkRate::All, [0, 0]),
-        Rate::Every(n) => (TrunkRate::Every(n.get()), [1, n.get()]),
-        Rate::Max(millihertz) => (TrunkRate::Max(millihertz.get()), [2, millihertz.get()]),
+    let Rate { every, max_millihertz, bits_per_s } = form.rate;
+    let number = |limit: Option<NonZeroU32>| limit.map_or(0, NonZeroU32::get);
+    let (every, limit) = (every.get(), number(max_millihertz));
+    // The links of a bit rate limit depend on all samples before, so no other stream carries its samples.
+    let (rate, counts) = match stays_apart || bits_per_s.is_some() {
+        true => (TrunkRate::Apart, [every, limit, number(bits_per_s)]),
+        false => (TrunkRate::Shared { every, limit }, [0; 3]),
     };
-    let (rate, [kind, number]) =
-        if stays_apart { (TrunkRate::Apart, apart) } else { (rate, [3, 0]) };
     let (width, height) = form.size.map_or((0, 0), |size| (size.width, size.height));
     let (audio, channels) = form.audio.map_or((0, 0), |audio| (audio.rate, audio.channels));
     let coding =
         [form.bitrate.map_or(0, NonZeroU32::get), form.quality.map_or(0, |it| it.get().into())];
-    let words = [publisher.index, kind, number, width, height, audio, channels.into()];
+    let [every, limit, bits] = counts;
+    let words = [publisher.index, every, limit, bits, width, height, audio, channels.into()];
     let words = words.into_iter().chain(coding.into_iter().filter(|word| *word > 0));
     let via = form.via.into_iter().flat_map(|node| node.0.to_le_bytes());
     let words = words.flat_map(u32::to_le_bytes).chain(via);

@@ -15,8 +15,8 @@ use crate::sample::Kind;
 use crate::tag::{Pattern, TAG_BYTES_MAX, Tag};
 use crate::video::{Structure, THOUSAND};
 use crate::wire::segment::{
-    read_audio, read_bitrate, read_encoding, read_form, read_quality, write_audio, write_encoding,
-    write_form,
+    read_audio, read_bitrate, read_encoding, read_form, read_quality, read_rate, write_audio,
+    write_encoding, write_form, write_rate,
 };
 use crate::wire::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
@@ -99,28 +99,6 @@ pub(super) fn put_size(out: &mut Vec<u8>, size: Size) {
 pub(super) fn read_size(reader: &mut Reader) -> Result<Size, WireError> {
     let width = nonzero(reader, "width")?.get();
     Ok(Size { width, height: nonzero(reader, "height")?.get() })
-}
-
-fn put_rate(out: &mut Vec<u8>, rate: Rate) {
-    match rate {
-        Rate::All => {}
-        Rate::Every(n) => {
-            out.put_u8(0);
-            out.put_varint(u64::from(n.get()));
-        }
-        Rate::Max(millihertz) => {
-            out.put_u8(1);
-            out.put_varint(u64::from(millihertz.get()));
-        }
-    }
-}
-
-fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
-    match reader.u8("rate")? {
-        0 => nonzero(reader, "rate").map(Rate::Every),
-        1 => nonzero(reader, "rate").map(Rate::Max),
-        _ => Err(WireError::Invalid("rate")),
-    }
 }
 
 pub(super) fn put_loss(out: &mut Vec<u8>, loss: LossTolerance) {
@@ -222,7 +200,7 @@ fn read_scaled(reader: &mut Reader) -> Result<Vec<ScaledForm>, WireError> {
     for _ in 0..count {
         let form = read_form(reader)?;
         let after = scaled.last().is_none_or(|before| before.form < form);
-        if !after || !form.converts() || form.rate != Rate::All {
+        if !after || !form.converts() || form.rate != Rate::ALL {
             return Err(WireError::Invalid("scaled forms"));
         }
         let bytes_max = reader.varint("scaled bytes")?;
@@ -287,7 +265,7 @@ fn read_publisher(reader: &mut Reader) -> Result<PublisherSpec, WireError> {
 pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     let asks = spec.retransmit != Retransmit::default();
     let flags = u64::from(
-        bit(spec.form.rate != Rate::All, ASKS_RATE)
+        bit(spec.form.rate != Rate::ALL, ASKS_RATE)
             | bit(spec.within.is_some(), ASKS_WITHIN)
             | bit(spec.form.size.is_some(), ASKS_SIZE)
             | bit(spec.loss.is_some(), ASKS_LOSS)
@@ -313,7 +291,9 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_text(spec.pattern.as_str());
     out.put_varint(long.fold(flags, |all, flag| all | flag));
-    put_rate(out, spec.form.rate);
+    if spec.form.rate != Rate::ALL {
+        write_rate(spec.form.rate, out);
+    }
     if let Some(size) = spec.form.size {
         put_size(out, size);
     }
@@ -347,7 +327,11 @@ pub(super) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     if let Some(with) = &spec.with {
         out.put_text(with.as_str());
     }
-    match &spec.proxy {
+    put_proxy(out, &spec.proxy);
+}
+
+fn put_proxy(out: &mut Vec<u8>, proxy: &Proxy) {
+    match proxy {
         Proxy::Publisher | Proxy::Subscriber => {}
         // No node has an empty name.
         Proxy::Auto => out.put_text(""),

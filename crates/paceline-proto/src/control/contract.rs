@@ -73,11 +73,10 @@ fn slack(asks: &[Ask], gone: Duration) -> Duration {
     longest.saturating_sub(shortest).saturating_add(shortest.saturating_sub(gone).mul_div(1, 2))
 }
 
-/// Returns the extra jitter of a maximum rate. Each sample is one of the source's, so it may precede its
-/// ideal instant by up to one source period.
+/// Returns the extra jitter of a limited rate. Each sample is one of those that remain after one in n, so it may precede
+/// its ideal instant by up to their period.
 fn spread(spec: &PublisherSpec, form: Form) -> Duration {
-    let (Rate::Max(_), Some(source), Some(period)) =
-        (form.rate, spec.period, form.rate.period(spec.period))
+    let (Some(source), Some(period)) = (remaining(spec, form), form.rate.period(spec.period))
     else {
         return Duration::ZERO;
     };
@@ -85,12 +84,17 @@ fn spread(spec: &PublisherSpec, form: Form) -> Duration {
     if even { Duration::ZERO } else { source }
 }
 
+/// Returns the time between two samples of the source that remain after one in n; the limits take some of them.
+fn remaining(spec: &PublisherSpec, form: Form) -> Option<Duration> {
+    Rate::every(form.rate.every).period(spec.period)
+}
+
 /// Returns the shortest time between two samples of a stream with one sample per `period`, early by at most
 /// `jitter`.
 fn gap(spec: &PublisherSpec, form: Form, (period, jitter): (Duration, Duration)) -> Duration {
     let early = jitter.saturating_sub(spread(spec, form));
     let apart = period.saturating_sub(jitter);
-    let source = spec.period.filter(|source| !source.is_zero());
+    let source = remaining(spec, form).filter(|source| !source.is_zero());
     // Scaling leaves out whole samples of the source.
     let whole = source.map(|source| source.mul_div(period.as_nanos() / source.as_nanos(), 1));
     whole.map_or(apart, |whole| apart.max(whole.saturating_sub(early)))
@@ -377,7 +381,7 @@ mod tests {
         assert_eq!(full(&[false, true], 2), all, "53.5 ms are not");
         let sent_late = missed(&[false, true], 2, Form::FULL, Late::Send);
         assert_eq!(sent_late, none, "missed samples free no capacity");
-        let rate = Rate::Max(NonZeroU32::new(12_500).unwrap());
+        let rate = Rate::max(NonZeroU32::new(12_500).unwrap());
         let highest = missed(&[false, true], 2, Form { rate, ..Form::FULL }, Late::Drop);
         assert_eq!(highest, (loss(1, 10), loss(1, 10)), "windows may lie across two");
     }
@@ -453,7 +457,7 @@ mod tests {
         assert_eq!(load(&camera(), Form::FULL, loss(1, 10)), Some((2_400_000, 12_000)));
         assert_eq!(load(&camera(), Form::FULL, loss(3, 3)), None, "nothing is owed");
         let quarter = Form {
-            rate: Rate::Every(NonZeroU32::new(5).unwrap()),
+            rate: Rate::every(NonZeroU32::new(5).unwrap()),
             size: Some(Size { width: 320, height: 240 }),
             ..Form::FULL
         };
@@ -473,7 +477,7 @@ mod tests {
     #[test]
     fn a_rate_limit_is_rounded_to_whole_source_samples_and_charged_so() {
         let at = |millihertz| Form {
-            rate: Rate::Max(NonZeroU32::new(millihertz).unwrap()),
+            rate: Rate::max(NonZeroU32::new(millihertz).unwrap()),
             ..Form::FULL
         };
         let ask = within(100, 1, 1);

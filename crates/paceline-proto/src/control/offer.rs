@@ -6,7 +6,7 @@ use super::request::Ask;
 use super::spec::PublisherSpec;
 use super::variant::{SIXTEENTHS, full_rate, shown_rate, sixteenths};
 use crate::classes::Unguaranteed;
-use crate::form::{Form, Rate, Size};
+use crate::form::{Form, Size};
 use core::num::NonZeroU32;
 use paceline_admit::{Admission, AdmissionResult, Holder, Resource, StreamDemand, Trunk};
 use paceline_sched::{Duration, LossTolerance};
@@ -172,8 +172,10 @@ impl Tried<'_> {
     /// Returns the highest rate that fits, from a small part of the requested one.
     fn rate(&self) -> Option<u64> {
         let full = full_rate(self.spec, self.form).filter(|_| self.is_scaled())?;
-        let form =
-            |millihertz| Some(Form { rate: Rate::Max(shown_rate(millihertz)?), ..self.form });
+        let form = |millihertz| {
+            let rate = self.form.rate.at_most(shown_rate(millihertz)?);
+            Some(Form { rate, ..self.form })
+        };
         most(full, |rate| form(rate).is_some_and(|form| self.fits(self.spec, form, &self.ask)))
             .filter(|rate| *rate >= full / RATE_PARTS)
     }

@@ -43,14 +43,14 @@ impl Ask {
         let within = publisher.bound_for(spec);
         let scaling = within.map(|within| publisher.scaling_part(spec, within));
         let scaling = scaling.unwrap_or_default();
-        let thins = publisher.form_of(spec.form).rate != Rate::All && keeps_windows(publisher);
+        let thins = publisher.form_of(spec.form).rate != Rate::ALL && keeps_windows(publisher);
         Some(Self { within, loss, hop, split, level: spec.level, scaling, thins })
     }
 
     /// Returns the request for samples in another form.
     pub(crate) fn in_form(&self, publisher: &PublisherSpec, form: Form) -> Self {
         let scaling = self.within.map(|within| publisher.scaling_part_of(form, within));
-        let thins = form.rate != Rate::All && keeps_windows(publisher);
+        let thins = form.rate != Rate::ALL && keeps_windows(publisher);
         Self { scaling: scaling.unwrap_or_default(), thins, ..*self }
     }
 
@@ -137,12 +137,8 @@ impl Ask {
     /// samples would then queue behind those that may miss, and be late with them.
     fn loss_if_borne(&self, form: Form, period: Duration) -> LossTolerance {
         let (x, y) = (self.loss.x(), self.loss.y());
-        let x = match form.rate {
-            Rate::All | Rate::Every(_) => x,
-            // The samples taken depend on their arrival times, so a window here may overlap two of the
-            // subscriber's.
-            Rate::Max(_) => x / 2,
-        };
+        // The samples that a limit takes depend on their times, so a window here may overlap two of the subscriber's.
+        let x = if form.rate.one_in().is_some() { x } else { x / 2 };
         let (part, owed) = (share(self, period).1, y.saturating_sub(x));
         if y > 0 && (x == 0 || period.mul_div(y.into(), owed.max(1).into()) < part) {
             return LossTolerance::NONE;

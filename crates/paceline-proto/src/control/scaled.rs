@@ -2,6 +2,7 @@
 
 use super::least::ROS_FIELDS;
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use crate::bits::BitLimit;
 use crate::envelope::Envelope;
 use crate::form::{Form, Rate, ScaledForm, Size};
 use paceline_sched::Duration;
@@ -48,7 +49,15 @@ impl PublisherSpec {
     #[must_use]
     pub fn budget(&self, form: Form) -> Option<FormBudget> {
         if !form.converts() {
-            return Some(FormBudget { bytes_max: self.bytes_max?, envelope: self.envelope });
+            let bytes_max = self.bytes_max?;
+            let limit = form.rate.bits_per_s.map(|bits| BitLimit::envelope(bits, bytes_max));
+            let lower =
+                |a: Envelope, b: Envelope| if a.bytes_per_s() < b.bytes_per_s() { a } else { b };
+            let envelope = match (self.envelope, limit) {
+                (Some(own), Some(limit)) => Some(lower(own, limit)),
+                (own, limit) => own.or(limit),
+            };
+            return Some(FormBudget { bytes_max, envelope });
         }
         if self.kind.is_video() {
             return self.video_budget(form);
@@ -173,7 +182,7 @@ impl PublisherSpec {
 
     /// Returns the measurements of `form`, at any rate.
     pub(super) fn measured_of(all: &[ScaledForm], form: Form) -> Option<&ScaledForm> {
-        let form = Form { rate: Rate::All, ..form.without_via() };
+        let form = Form { rate: Rate::ALL, ..form.without_via() };
         all.iter().find(|one| one.form == form)
     }
 

@@ -13,6 +13,7 @@ use super::pair::Pair;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
+use core::num::NonZeroU32;
 use std::collections::BTreeMap;
 
 /// A publisher's samples on a hop.
@@ -45,13 +46,12 @@ impl Promised {
 impl Form {
     /// Returns true if each sample in the form `other` is also one in this form.
     pub(super) fn contains(self, other: Self) -> bool {
-        let rate = match (self.rate, other.rate) {
-            (Rate::All, _) => true,
-            (Rate::Every(a), Rate::Every(b)) => b.get().is_multiple_of(a.get()),
-            (Rate::Every(_) | Rate::Max(_), _) => self.rate == other.rate,
-        };
+        let of_these = |n: NonZeroU32| other.rate.every.get().is_multiple_of(n.get());
+        // A bit rate limit may take other ones of some samples than of all.
+        let counted = self.rate.one_in().is_some_and(of_these) && other.rate.bits_per_s.is_none();
+        let rate = self.rate == other.rate || counted;
         // Streams behind different proxies come on different paths.
-        rate && Self { rate: Rate::All, ..self } == Self { rate: Rate::All, ..other }
+        rate && Self { rate: Rate::ALL, ..self } == Self { rate: Rate::ALL, ..other }
     }
 }
 
@@ -133,9 +133,15 @@ mod tests {
     fn rate() -> impl Strategy<Value = Rate> {
         let number = |n: u32| NonZeroU32::new(n).unwrap();
         prop_oneof![
-            Just(Rate::All),
-            (2..13_u32).prop_map(move |n| Rate::Every(number(n))),
-            (1..4_u32).prop_map(move |n| Rate::Max(number(n * 1_000))),
+            Just(Rate::ALL),
+            (2..13_u32).prop_map(move |n| Rate::every(number(n))),
+            (1..5_u32, 1..4_u32).prop_map(move |(n, limit)| {
+                Rate::every(number(n)).at_most(number(limit * 1_000))
+            }),
+            (1..5_u32).prop_map(move |n| Rate {
+                bits_per_s: Some(number(8_000)),
+                ..Rate::every(number(n))
+            }),
         ]
     }
 
@@ -156,9 +162,10 @@ mod tests {
             if one.contains(other) && other.contains(third) {
                 prop_assert!(one.contains(third));
             }
-            if let (Rate::Every(a), Rate::Every(b), true) = (one.rate, other.rate, one.contains(other)) {
-                let all = |n: NonZeroU32| (0..200_u32).filter(move |seq| seq.is_multiple_of(n.get()));
-                prop_assert!(all(b).all(|seq| all(a).any(|it| it == seq)));
+            if one.contains(other) && one != other {
+                let all = |rate: Rate| (0..200_u32).filter(move |seq| seq.is_multiple_of(rate.every.get()));
+                prop_assert!(all(other.rate).all(|seq| all(one.rate).any(|it| it == seq)));
+                prop_assert!(one.rate.one_in().is_some() && other.rate.bits_per_s.is_none());
             }
         }
 
@@ -194,7 +201,9 @@ mod tests {
             for (one, other) in forms.iter().flat_map(|one| forms.iter().map(move |other| (*one, *other))) {
                 let carries = one != other && one.contains(other);
                 prop_assert_eq!(trunk(one).carries(trunk(other)), carries);
-                prop_assert_eq!(one.rate.cmp(&other.rate), trunk(one).cmp(&trunk(Form { rate: other.rate, ..one })));
+                if one.rate.bits_per_s.or(other.rate.bits_per_s).is_none() {
+                    prop_assert_eq!(one.rate.cmp(&other.rate), trunk(one).cmp(&trunk(Form { rate: other.rate, ..one })));
+                }
             }
         }
     }

@@ -98,13 +98,10 @@ impl PublisherSpec {
     /// Returns the form of this publisher's samples for a subscription that requests `asked`. Parts of the
     /// request that change nothing are left out, so that equal streams are shared.
     ///
-    /// A size has no effect on samples other than pictures, because a pattern may match both.
+    /// A size has no effect on samples other than pictures, because a pattern may match both. A bit rate is that of the
+    /// coder, or leaves out whole samples of data, states and pictures that are not coded again.
     #[must_use]
     pub fn form_of(&self, asked: Form) -> Form {
-        let rate = match asked.rate {
-            Rate::Every(n) if n.get() == 1 => Rate::All,
-            rate @ (Rate::All | Rate::Every(_) | Rate::Max(_)) => rate,
-        };
         let size =
             asked.size.filter(|_| self.has_pictures()).filter(|size| self.size != Some(*size));
         let audio = asked.audio.filter(|_| self.has_sound());
@@ -113,6 +110,8 @@ impl PublisherSpec {
         let most = if self.is_pcm() { OPUS_BITS_MAX } else { NonZeroU32::MAX };
         let bitrate = asked.bitrate.filter(|_| coded).map(|bits| bits.min(most));
         let quality = asked.quality.filter(|_| self.is_jpeg());
+        let plain = !coded && !self.has_sound() && size.is_none();
+        let rate = Rate { bits_per_s: asked.bitrate.filter(|_| plain), ..asked.rate };
         Form { rate, size, audio, bitrate, quality, via: None }
     }
 

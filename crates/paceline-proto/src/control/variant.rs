@@ -10,7 +10,7 @@ use super::refusal::Offer;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use super::trial::TrafficTrial;
-use crate::form::{Form, Rate, Size};
+use crate::form::{Form, Size};
 use crate::wire::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
 use paceline_sched::{Duration, LossTolerance};
@@ -63,10 +63,10 @@ impl Variant {
         let (form, request) = (request.form, request.clone());
         let with = |form: Form| SubscriptionSpec { form, ..request.clone() };
         match *self {
-            Self::Rate(rate) => with(Form { rate: Rate::Max(rate), ..form }),
+            Self::Rate(rate) => with(Form { rate: form.rate.at_most(rate), ..form }),
             Self::Size(size) => with(Form { size: Some(size), ..form }),
             Self::Both(rate, size) => {
-                with(Form { rate: Rate::Max(rate), size: Some(size), ..form })
+                with(Form { rate: form.rate.at_most(rate), size: Some(size), ..form })
             }
             Self::Bitrate(bits) => with(Form { bitrate: Some(bits), ..form }),
             Self::Bytes(_) => request,

@@ -9,7 +9,7 @@ fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
 }
 
 fn every(n: u32) -> Rate {
-    NonZeroU32::new(n).map_or(Rate::All, Rate::Every)
+    NonZeroU32::new(n).map_or(Rate::ALL, Rate::every)
 }
 
 fn hop(id: u64) -> Target {
@@ -45,7 +45,7 @@ fn offer(ingress: &mut Ingress<u32>, stamper: &mut Stamper, count: u64) -> Vec<(
 #[test]
 fn each_output_gets_its_requested_samples() {
     let mut ingress = Ingress::new(None);
-    let plans = [plan(hop(1), Rate::All, None), plan(Target::Local, every(3), None)];
+    let plans = [plan(hop(1), Rate::ALL, None), plan(Target::Local, every(3), None)];
     assert_eq!(install(&mut ingress, &plans, 0), (2, Vec::new()));
     let got = offer(&mut ingress, &mut Stamper::default(), 4);
     assert_eq!(got, [(0, 0), (1, 0), (0, 1), (0, 2), (0, 3), (1, 3)]);
@@ -81,7 +81,7 @@ fn skipped_outputs_may_get_the_same_samples_later() {
 fn remaining_outputs_keep_their_port_and_phase() {
     let mut ingress = Ingress::new(None);
     let mut stamper = Stamper::default();
-    let [stays, goes] = [plan(hop(1), every(3), None), plan(hop(2), Rate::All, None)];
+    let [stays, goes] = [plan(hop(1), every(3), None), plan(hop(2), Rate::ALL, None)];
     install(&mut ingress, &[stays.clone(), goes], 0);
     offer(&mut ingress, &mut stamper, 2);
     let comes = plan(Target::Local, every(2), None);
@@ -102,7 +102,7 @@ fn remaining_outputs_keep_their_port_and_phase() {
 #[test]
 fn an_output_without_a_port_is_rejected() {
     let mut ingress: Ingress<u32> = Ingress::new(None);
-    ingress.install(&[plan(hop(1), Rate::All, None)], |_| None, |_, _| panic!("never opened"));
+    ingress.install(&[plan(hop(1), Rate::ALL, None)], |_| None, |_, _| panic!("never opened"));
     assert!(ingress.outputs().is_empty());
 }
 
@@ -134,7 +134,7 @@ fn offer_video(
 #[test]
 fn each_video_output_begins_with_an_i_picture() {
     let mut ingress = Ingress::new(None);
-    let video = |target| OutputPlan { kind: Kind::VideoI, ..plan(target, Rate::All, None) };
+    let video = |target| OutputPlan { kind: Kind::VideoI, ..plan(target, Rate::ALL, None) };
     let mut stamper = Stamper::default();
     install(&mut ingress, &[video(hop(1))], 0);
     let got = offer_video(&mut ingress, &mut stamper, "PIB", 9);
@@ -168,7 +168,7 @@ fn a_replaced_output_ends_even_if_its_own_samples_run_ahead() {
     let next = Form { rate: every(2), ..Form::FULL };
     let old = OutputPlan { until: Some(next), aligned: true, ..plan(hop(1), every(2), None) };
     let mut ingress = Ingress::new(None);
-    install(&mut ingress, &[old, plan(hop(2), Rate::All, None)], 0);
+    install(&mut ingress, &[old, plan(hop(2), Rate::ALL, None)], 0);
     let mut stamper = Stamper::default();
     let to_first = |got: Vec<(u32, u64)>| -> Vec<u64> {
         got.into_iter().filter(|(port, _)| *port == 0).map(|(_, seq)| seq).collect()

@@ -364,6 +364,7 @@ impl Link {
     /// Returns the head of a sample in its first piece.
     pub(super) fn sample_head(&self, now: Instant, stream: &Stream, it: &RawSample) -> SampleHead {
         SampleHead {
+            shift: it.shift,
             total: it.payload.len(),
             seq: it.seq,
             captured: it.captured,

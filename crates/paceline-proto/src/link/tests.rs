@@ -39,6 +39,7 @@ fn sample(now: Instant, seq: u64, len: usize) -> RawSample {
     RawSample {
         seq,
         captured: Timestamp::default(),
+        shift: 0,
         published_at: now,
         doubt: Default::default(),
         kind: Kind::Data,

@@ -10,7 +10,6 @@
 
 use super::Link;
 use super::stream::{Queued, Stream};
-use crate::form::Rate;
 use crate::sample::RawSample;
 use paceline_sched::discipline::{Earlier, StreamIndex};
 use paceline_sched::{LossTolerance, Scheduler};
@@ -27,12 +26,9 @@ impl Stream {
     /// no window needs it.
     fn place_of(&self, sample: &RawSample) -> Option<u64> {
         let window = self.spec.contract.is_some_and(|contract| contract.loss.y() > 1);
-        match self.spec.form.rate {
-            Rate::All if window => Some(sample.seq),
-            Rate::Every(n) if window => Some(sample.seq / u64::from(n.get())),
-            // The selection depends on arrival times, so positions are unknown.
-            Rate::All | Rate::Every(_) | Rate::Max(_) => None,
-        }
+        // The selection of other rates depends on times, so positions are unknown.
+        let one_in = self.spec.form.rate.one_in().filter(|_| window)?;
+        Some(sample.seq / u64::from(one_in.get()))
     }
 
     /// Returns the samples before the one at `place`, if this link has not counted them.

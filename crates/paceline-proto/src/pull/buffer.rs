@@ -329,7 +329,7 @@ struct Search {
 impl Search {
     fn part(find: &Find, items: usize, holdings: usize) -> Self {
         let Find { selection, rate, after, .. } = *find;
-        let rate = if selection.is_range() { rate } else { Rate::All };
+        let rate = if selection.is_range() { rate } else { Rate::ALL };
         let selection = selection.widened();
         Self { selection, rate, after, items, holdings, alone: false }
     }
@@ -346,7 +346,7 @@ impl Search {
         let mut chosen = self.choose(line);
         let after = self.after.filter(|after| after.publisher == line.publisher);
         let told = after.map(|after| below(line, |mark| mark.seq <= after.seq));
-        let thins = self.rate != Rate::All;
+        let thins = self.rate != Rate::ALL;
         if let (Some(told), false) = (told, thins) {
             chosen.start = chosen.start.max(told);
         }

@@ -46,7 +46,7 @@ pub(super) fn choose(items: &[(Held, NodeId)], rows: &[Row], rate: Rate, resized
 
 /// Returns the samples at the rate, if dropping unreferenced pictures suffices.
 fn thin(items: &[(Held, NodeId)], rate: Rate) -> Option<Vec<(Held, NodeId)>> {
-    if rate == Rate::All {
+    if rate == Rate::ALL {
         return Some(items.to_vec());
     }
     let mut thinner = Thinner::new(rate, None);

@@ -28,6 +28,7 @@ fn head(total: usize) -> SampleHead {
         total,
         seq: 40,
         captured: Timestamp::default(),
+        shift: 0,
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         age: Duration::from_millis(3),

@@ -179,11 +179,11 @@ mod tests {
     }
 
     fn every(n: u32) -> Rate {
-        Rate::Every(NonZeroU32::new(n).unwrap())
+        Rate::every(NonZeroU32::new(n).unwrap())
     }
 
     fn hz(millihertz: u32) -> Rate {
-        Rate::Max(NonZeroU32::new(millihertz).unwrap())
+        Rate::max(NonZeroU32::new(millihertz).unwrap())
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         let of = |group: &str| structure(group.chars().cycle().take(200)).unwrap();
         let chain = of("IPPPPPPPPPPPPPPPPPPPPPPPP");
         assert_eq!((chain.keys, chain.period), (Some(25), PERIOD));
-        assert!(chain.allows(Rate::All, None) && chain.allows(hz(25_000), None));
+        assert!(chain.allows(Rate::ALL, None) && chain.allows(hz(25_000), None));
         assert!(!chain.allows(every(2), None) && !chain.allows(hz(5_000), None));
         assert!(chain.allows(every(25), None) && chain.allows(hz(1_000), None));
         assert_eq!(chain.keys_millihertz(None), NonZeroU64::new(1_000));

@@ -31,9 +31,9 @@ fn kind() -> impl Strategy<Value = Kind> {
 
 fn rate() -> impl Strategy<Value = Rate> {
     prop_oneof![
-        Just(Rate::All),
-        (1u32..9).prop_map(|n| NonZeroU32::new(n).map_or(Rate::All, Rate::Every)),
-        (1_000u32..40_000).prop_map(|mhz| NonZeroU32::new(mhz).map_or(Rate::All, Rate::Max)),
+        Just(Rate::ALL),
+        (1u32..9).prop_map(|n| NonZeroU32::new(n).map_or(Rate::ALL, Rate::every)),
+        (1_000u32..40_000).prop_map(|mhz| NonZeroU32::new(mhz).map_or(Rate::ALL, Rate::max)),
     ]
 }
 
@@ -78,7 +78,7 @@ fn passed(thinned: &[(u64, Thinned)]) -> Vec<u64> {
 }
 
 fn max_hz(hertz: u32) -> Rate {
-    NonZeroU32::new(hertz * 1_000).map_or(Rate::All, Rate::Max)
+    NonZeroU32::new(hertz * 1_000).map_or(Rate::ALL, Rate::max)
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn only_b_pictures_are_skipped() {
     // A rate equal to that of the references, and a rate that keeps everything.
     let references = thinned("IBBPBBPBBPBB", max_hz(10), 120);
     assert_eq!(self::passed(&references), (0..120).step_by(3).collect::<Vec<_>>());
-    assert_eq!(self::passed(&thinned("IBBP", Rate::All, 50)).len(), 50);
+    assert_eq!(self::passed(&thinned("IBBP", Rate::ALL, 50)).len(), 50);
     assert_eq!(self::passed(&thinned("IBBP", max_hz(60), 50)).len(), 50);
 }
 
@@ -124,7 +124,7 @@ fn references_above_the_rate_are_too_dense() {
 
 #[test]
 fn a_dropped_picture_drops_its_dependents() {
-    let mut thinner = Thinner::new(Rate::All, None);
+    let mut thinner = Thinner::new(Rate::ALL, None);
     assert_eq!(thinner.offer(Kind::VideoP, 0, 0), Thinned::Undecodable);
     assert_eq!(thinner.offer(Kind::VideoI, 1, 0), Thinned::Pass);
     assert_eq!(thinner.offer(Kind::VideoP, 2, 0), Thinned::Pass);
@@ -187,7 +187,7 @@ fn a_group_without_an_end_is_no_burst() {
 #[test]
 fn groups_that_fit_again_are_thinned_by_their_b() {
     let letters = format!("{}{}", "IPPPPPPPP".repeat(3), "IBBPBBPBB".repeat(3));
-    let got = thinned_alone(&letters, Rate::Every(NonZeroU32::new(3).unwrap()), 54);
+    let got = thinned_alone(&letters, Rate::every(NonZeroU32::new(3).unwrap()), 54);
     let passed = passed(&got);
     // Six, and two that were due before.
     assert_eq!(passed.iter().filter(|seq| **seq >= 36).count(), 8, "{passed:?}");
@@ -225,7 +225,7 @@ fn no_structure_of_groups_is_silent() {
     for history in 0..100_000 {
         let group = structure(&mut random);
         let every = 1 + random(12);
-        let rate = Rate::Every(NonZeroU32::new(u32::try_from(every).unwrap()).unwrap());
+        let rate = Rate::every(NonZeroU32::new(u32::try_from(every).unwrap()).unwrap());
         let begin = random(group.len() as u64);
         let mut thinner = Thinner::new(rate, Some(PERIOD));
         thinner.set_alone(history % 2 == 0);

@@ -26,6 +26,8 @@ const FIRST: u8 = 0x10;
 const LAST: u8 = 0x20;
 const ATTACHED: u8 = 0x40;
 const DOUBTED: u8 = 0x80;
+/// The flag of a shift in the byte of the kind.
+const SHIFTED: u8 = 0x08;
 
 /// The description of a sample in its first segment.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +38,8 @@ pub struct SampleHead {
     pub seq: u64,
     /// The capture time.
     pub captured: Timestamp,
+    /// The place of the capture on the publisher's grid, from the nearest instant.
+    pub shift: i32,
     /// The kind of the sample.
     pub kind: Kind,
     /// The media type.
@@ -241,17 +245,36 @@ fn read_data(reader: &mut Reader, flags: u8) -> Result<Segment, WireError> {
 
 fn read_head(reader: &mut Reader, flags: u8) -> Result<SampleHead, WireError> {
     let last = flags & LAST != 0;
+    // A sample in one piece states its length once, as the length of the piece.
+    let total = if last { 0 } else { reader.len(SAMPLE_BYTES_MAX, "sample length")? };
+    let seq = reader.varint_max(NUMBER_MAX, "sample seq")?;
+    let captured = Timestamp { nanos: reader.u64("captured")?, error: reader.u8("clock error")? };
+    let kind = reader.u8("kind")?;
     Ok(SampleHead {
-        // A sample in one piece states its length once, as the length of the piece.
-        total: if last { 0 } else { reader.len(SAMPLE_BYTES_MAX, "sample length")? },
-        seq: reader.varint_max(NUMBER_MAX, "sample seq")?,
-        captured: Timestamp { nanos: reader.u64("captured")?, error: reader.u8("clock error")? },
-        kind: Kind::from_code(reader.u8("kind")?).ok_or(WireError::Invalid("kind"))?,
+        total,
+        seq,
+        captured,
+        shift: if kind & SHIFTED != 0 { read_shift(reader)? } else { 0 },
+        kind: Kind::from_code(kind & !SHIFTED).ok_or(WireError::Invalid("kind"))?,
         encoding: read_encoding(reader)?,
         age: Duration::from_micros(reader.varint_max(u64::MAX / 1_000, "age")?),
         doubt: if flags & DOUBTED != 0 { Some(read_doubt(reader)?) } else { None },
         attachment: if flags & ATTACHED != 0 { Some(read_attachment(reader)?) } else { None },
     })
+}
+
+/// Reads a shift: zigzag, never 0.
+fn read_shift(reader: &mut Reader) -> Result<i32, WireError> {
+    let coded = reader.varint32("shift")?;
+    if coded == 0 {
+        return Err(WireError::Invalid("shift"));
+    }
+    Ok((coded >> 1).cast_signed() ^ -(coded & 1).cast_signed())
+}
+
+/// Returns a shift as it is written: 1 for -1, 2 for 1, 3 for -2.
+const fn zigzag(shift: i32) -> u32 {
+    (shift << 1 ^ shift >> 31).cast_unsigned()
 }
 
 fn read_doubt(reader: &mut Reader) -> Result<Duration, WireError> {
@@ -300,7 +323,11 @@ impl DataHead<'_> {
                 out.put_varint(head.seq);
                 out.put_u64(head.captured.nanos);
                 out.put_u8(head.captured.error);
-                out.put_u8(head.kind.code());
+                let shifted = if head.shift == 0 { 0 } else { SHIFTED };
+                out.put_u8(head.kind.code() | shifted);
+                if head.shift != 0 {
+                    out.put_varint(u64::from(zigzag(head.shift)));
+                }
                 write_encoding(&head.encoding, out);
                 out.put_varint(head.age.as_micros());
                 if let Some(doubt) = doubt {
@@ -325,7 +352,18 @@ impl DataHead<'_> {
             Some(head) => {
                 let attached = attachment(head).map_or(0, |bytes| 2 + bytes.len());
                 let doubt = head.doubt.map_or(0, |_| 10);
-                ids + 5 + 10 + 8 + 1 + 1 + 2 + other_len(&head.encoding) + 10 + doubt + attached
+                let shift = if head.shift == 0 { 0 } else { 5 };
+                ids + 5
+                    + 10
+                    + 8
+                    + 1
+                    + 1
+                    + shift
+                    + 2
+                    + other_len(&head.encoding)
+                    + 10
+                    + doubt
+                    + attached
             }
             None => ids + 5,
         }
@@ -396,7 +434,7 @@ pub fn write_open_mended(
 }
 
 /// The maximum number of bytes that [`write_open`] appends.
-pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + 6 + (1 + 10 + 6);
+pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + (1 + 3 * 5) + (1 + 10 + 6 + 5 + 1 + 8);
 
 /// The maximum number of bytes that [`write_open_mended`] appends.
 pub const OPEN_MENDED_BYTES_MAX: usize = OPEN_BYTES_MAX + 1 + 10 + 10;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 const LAST: usize = 3;
 
 fn hertz(hertz: u32) -> SubscriptionSpec {
-    let rate = Rate::Max(NonZeroU32::new(hertz * 1_000).unwrap());
+    let rate = Rate::max(NonZeroU32::new(hertz * 1_000).unwrap());
     SubscriptionSpec { form: Form { rate, ..Form::FULL }, ..promised("left") }
 }
 
@@ -267,7 +267,7 @@ fn the_offer_of_a_refused_change_is_granted() {
     assert_eq!(refusals[0].needed_bytes_per_s, 300_000);
     let offered = refusals[0].offer.max_millihertz.unwrap();
     assert!(offered > 15_000, "{offered}: more than it has");
-    let rate = Rate::Max(NonZeroU32::new(u32::try_from(offered).unwrap()).unwrap());
+    let rate = Rate::max(NonZeroU32::new(u32::try_from(offered).unwrap()).unwrap());
     let less = SubscriptionSpec { form: Form { rate, ..Form::FULL }, ..promised("left") };
     let question = net.want(0, user, &less);
     net.settle();

@@ -8,7 +8,7 @@ use paceline_proto::{Form, Pattern, Rate, SubscriptionId};
 use paceline_sched::Duration;
 
 fn rare(tag: &str) -> SubscriptionSpec {
-    let rate = Rate::Max(NonZeroU32::new(5_000).unwrap());
+    let rate = Rate::max(NonZeroU32::new(5_000).unwrap());
     SubscriptionSpec { form: Form { rate, ..Form::FULL }, ..all(tag) }
 }
 

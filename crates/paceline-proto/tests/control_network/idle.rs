@@ -128,7 +128,7 @@ fn a_change_and_a_new_path_of_an_idle_stream_keep_their_promises() {
     net.run_reporting(Duration::from_secs(3));
     assert_eq!(net.held(), [0, 0, 0]);
     // A changed request is a request.
-    let form = Form { rate: Rate::Every(NonZeroU32::new(2).unwrap()), ..Form::FULL };
+    let form = Form { rate: Rate::every(NonZeroU32::new(2).unwrap()), ..Form::FULL };
     net.nodes[2].update_subscription(net.now, user, SubscriptionSpec { form, ..idle("left", 6) });
     net.drain(2);
     net.settle();

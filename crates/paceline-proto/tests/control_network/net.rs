@@ -406,5 +406,5 @@ pub(crate) fn promised(pattern: &str) -> SubscriptionSpec {
 }
 
 pub(crate) fn one_in(n: u32) -> Form {
-    Form { rate: Rate::Every(NonZeroU32::new(n).unwrap()), ..Form::FULL }
+    Form { rate: Rate::every(NonZeroU32::new(n).unwrap()), ..Form::FULL }
 }

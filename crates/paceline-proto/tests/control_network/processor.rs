@@ -40,7 +40,7 @@ fn a_stream_above_the_processor_budget_is_refused_and_its_offer_is_granted() {
     assert_eq!(refusal.offer.bytes, None, "smaller samples cost as much here");
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((4_900..=5_000).contains(&millihertz), "{text}");
-    let rate = u32::try_from(millihertz).ok().and_then(core::num::NonZeroU32::new).map(Rate::Max);
+    let rate = u32::try_from(millihertz).ok().and_then(core::num::NonZeroU32::new).map(Rate::max);
     let form = Form { rate: rate.unwrap(), ..Form::FULL };
     let kept = net.subscribe(2, SubscriptionSpec { form, ..promised("right") });
     net.settle();
@@ -87,7 +87,7 @@ fn scaling_is_charged_to_the_processor_of_the_publisher() {
     assert_eq!((refusal.reason, refusal.node_name.as_str()), (reason, "node0"));
     let millihertz = refusal.offer.max_millihertz.unwrap();
     assert!((14_800..=15_000).contains(&millihertz), "{refusal}");
-    let rate = u32::try_from(millihertz).ok().and_then(core::num::NonZeroU32::new).map(Rate::Max);
+    let rate = u32::try_from(millihertz).ok().and_then(core::num::NonZeroU32::new).map(Rate::max);
     let offered = Form { rate: rate.unwrap(), ..form };
     let kept = net.subscribe(1, SubscriptionSpec { form: offered, ..small });
     net.settle();

@@ -182,7 +182,7 @@ fn an_offer_is_valid_on_the_whole_path() {
     let millihertz = u32::try_from(refusal.offer.max_millihertz.unwrap()).unwrap();
     // 152,000 bytes per second of the slower link's reservable capacity: 12.6 pictures of 12,000 bytes.
     assert!((12_400..=12_667).contains(&millihertz), "{millihertz}");
-    let rate = Rate::Max(NonZeroU32::new(millihertz).unwrap());
+    let rate = Rate::max(NonZeroU32::new(millihertz).unwrap());
     let offered = SubscriptionSpec {
         form: Form { rate, ..Form::FULL },
         within: Some(Duration::from_secs(1)),
@@ -438,7 +438,7 @@ fn a_change_of_form_leaves_no_gap() {
     let user = net.subscribe(3, promised("left"));
     net.settle();
     let every = NonZeroU32::new(2).unwrap();
-    let form = Form { rate: Rate::Every(every), ..Form::FULL };
+    let form = Form { rate: Rate::every(every), ..Form::FULL };
     let sparse = SubscriptionSpec { form, ..promised("left") };
     net.nodes[3].update_subscription(net.now, user, sparse);
     net.drain(3);

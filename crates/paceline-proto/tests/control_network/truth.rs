@@ -231,11 +231,9 @@ fn carrier(pairs: &[Pair<'_>], of: &Pair<'_>, form: Form, hop: (NodeId, NodeId))
     let behind = || pairs.iter().filter(|it| it.publisher == of.publisher && it.crosses(hop));
     let promised = |form| behind().any(|pair| pair.travels_on(hop) == form && pair.promised());
     let carries = |one: Form, other: Form| {
-        let rate = match (one.rate, other.rate) {
-            (Rate::All, _) => true,
-            (Rate::Every(a), Rate::Every(b)) => b.get() % a.get() == 0,
-            (Rate::Every(_) | Rate::Max(_), _) => one.rate == other.rate,
-        };
+        let counted = one.rate == Rate::every(one.rate.every) && other.rate.bits_per_s.is_none();
+        let nested = counted && other.rate.every.get().is_multiple_of(one.rate.every.get());
+        let rate = one.rate == other.rate || nested;
         let alike = (one.size, one.via) == (other.size, other.via);
         rate && alike && one != other && !promised(other)
     };
@@ -300,10 +298,9 @@ fn background(spec: &PublisherSpec) -> bool {
 }
 
 fn form(asked: Form, spec: &PublisherSpec) -> Form {
-    let every_one = matches!(asked.rate, Rate::Every(n) if n.get() == 1);
     let picture = spec.kind == Kind::Picture;
     Form {
-        rate: if every_one { Rate::All } else { asked.rate },
+        rate: asked.rate,
         size: asked.size.filter(|_| picture).filter(|size| Some(*size) != spec.size),
         ..Form::FULL
     }

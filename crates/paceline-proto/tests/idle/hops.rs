@@ -198,6 +198,7 @@ fn sample(now: Instant, seq: u64) -> RawSample {
         captured: Timestamp::default(),
         published_at: now,
         doubt: Duration::ZERO,
+        shift: 0,
         kind: Kind::Data,
         encoding: Encoding::Bytes,
         payload: vec![0; 32].into(),

@@ -238,11 +238,11 @@ impl Run {
         let whole = 1_000 * NANOS / period.as_nanos().max(1);
         let number = |n: u64| u32::try_from(n).ok().and_then(core::num::NonZeroU32::new);
         if self.chance.chance(self.mix.every) {
-            number(2 + self.chance.below(4)).map_or(Rate::All, Rate::Every)
+            number(2 + self.chance.below(4)).map_or(Rate::ALL, Rate::every)
         } else if self.chance.chance(self.mix.max) {
-            number(whole / 8 + self.chance.below(whole)).map_or(Rate::All, Rate::Max)
+            number(whole / 8 + self.chance.below(whole)).map_or(Rate::ALL, limited)
         } else {
-            Rate::All
+            Rate::ALL
         }
     }
 
@@ -289,4 +289,13 @@ impl Run {
             self.world.every(publisher, period, u64::MAX, blanks(len));
         }
     }
+}
+
+/// Returns a rate of at most `millihertz`, for some limits of every second sample.
+pub(super) const fn limited(millihertz: core::num::NonZeroU32) -> Rate {
+    let counted = match core::num::NonZeroU32::new(2) {
+        Some(two) if millihertz.get().is_multiple_of(4) => Rate::every(two),
+        _ => Rate::ALL,
+    };
+    counted.at_most(millihertz)
 }

@@ -14,7 +14,7 @@ const CODING: Duration = Duration::from_micros(100);
 /// Returns the requests that take each alternative of an offer.
 fn taken(request: &SubscriptionSpec, offer: &Offer) -> Vec<SubscriptionSpec> {
     let rate = offer.max_millihertz.and_then(|rate| NonZeroU32::new(u32::try_from(rate).ok()?));
-    let rate = rate.map(Rate::Max);
+    let rate = rate.map(|rate| request.form.rate.at_most(rate));
     let form = |form: Form| SubscriptionSpec { form, ..request.clone() };
     let with_rate = |it: Form| rate.map(|rate| Form { rate, ..it });
     let with_size = |it: Form| offer.size.map(|size| Form { size: Some(size), ..it });
@@ -76,7 +76,7 @@ impl Run {
         };
         let (publisher, of) = (*publisher, of.clone());
         let form = of.form_of(request.form);
-        if of.scaled.iter().all(|one| one.form != (Form { rate: Rate::All, ..form })) {
+        if of.scaled.iter().all(|one| one.form != (Form { rate: Rate::ALL, ..form })) {
             self.world.set_coding_time(publisher, form, CODING);
         }
         self.subscribe(place, node, request.clone());

@@ -6,7 +6,6 @@ use crate::handle::{NodeIx, Pub, Sub};
 use crate::sink::Delivered;
 use crate::world::World;
 use paceline_proto::control::{Grant, PublisherSpec, SubscriptionSpec};
-use paceline_proto::form::Rate;
 use paceline_sched::{Duration, Instant, LossTolerance};
 use std::collections::BTreeMap;
 
@@ -67,13 +66,9 @@ impl Asked {
         }
     }
 
-    /// Returns a sample's position among the requested ones; unknown with a maximum rate.
-    const fn place_of(&self, seq: u64) -> Option<u64> {
-        match self.spec.form.rate {
-            Rate::All => Some(seq),
-            Rate::Every(n) => Some(seq / n.get() as u64),
-            Rate::Max(_) => None,
-        }
+    /// Returns a sample's position among the requested ones; unknown with other limits than one in n.
+    fn place_of(&self, seq: u64) -> Option<u64> {
+        Some(seq / u64::from(self.spec.form.rate.one_in()?.get()))
     }
 
     /// Returns true if the contract applies to a sample captured at `at`.
@@ -187,10 +182,8 @@ impl Asked {
         source: &Source,
         sums: &mut PromisesResult,
     ) -> Result<(), String> {
-        let each = match self.spec.form.rate {
-            Rate::All => 1,
-            Rate::Every(n) => u64::from(n.get()),
-            Rate::Max(_) => return Ok(()),
+        let Some(each) = self.spec.form.rate.one_in().map(|n| u64::from(n.get())) else {
+            return Ok(());
         };
         let (x, y) = (self.loss.x(), u64::from(self.loss.y()));
         let until = self.ended.unwrap_or(now);

@@ -37,7 +37,7 @@ impl Scaling {
     /// Reserves a place among the forms of a node. Returns false if there is none.
     fn reserve(&mut self, node: NodeIx, publisher: Pub, form: Form) -> bool {
         // With a bit rate, each rate has a scaler of its own.
-        let rate = if form.bitrate.is_some() { form.rate } else { Rate::All };
+        let rate = if form.bitrate.is_some() { form.rate } else { Rate::ALL };
         let task = (node, publisher, Form { rate, ..form });
         let count = self.tasks.iter().filter(|(it, ..)| *it == node).count() as u64;
         let free = count < self.forms || self.tasks.contains(&task);
@@ -152,7 +152,7 @@ impl Run {
         let Some(one) = self.scale_chance.one_of(&spec.scaled) else { return unscaled };
         let n =
             NonZeroU32::new(self.scale_chance.below(16).saturating_sub(12).try_into().unwrap_or(0));
-        let form = Form { rate: n.map_or(Rate::All, Rate::Every), ..one.form };
+        let form = Form { rate: n.map_or(Rate::ALL, Rate::every), ..one.form };
         let bytes = spec.budget(form).map_or(0, |budget| budget.bytes_max);
         let proxy = self.proxy();
         let scales = if proxy == Proxy::Publisher { node } else { to };

@@ -1,6 +1,7 @@
 //! Subscriptions of one publisher at different rates, which come and go while others have contracts.
 
 use super::Run;
+use super::lay::limited;
 use crate::handle::NodeIx;
 use core::num::NonZeroU32;
 use paceline_proto::form::Rate;
@@ -33,13 +34,11 @@ impl Run {
             let whole = 1_000 * NANOS / period.as_nanos().max(1);
             let number = |n: u64| u32::try_from(n).ok().and_then(NonZeroU32::new);
             spec.form.rate = match self.share_chance.below(10) {
-                0..3 => Rate::All,
-                3 => {
-                    number(whole / 8 + self.share_chance.below(whole)).map_or(Rate::All, Rate::Max)
-                }
+                0..3 => Rate::ALL,
+                3 => number(whole / 8 + self.share_chance.below(whole)).map_or(Rate::ALL, limited),
                 _ => {
                     let n = self.share_chance.one_of(&[2, 3, 4, 6, 12]).unwrap_or(2);
-                    number(n).map_or(Rate::All, Rate::Every)
+                    number(n).map_or(Rate::ALL, Rate::every)
                 }
             };
         }

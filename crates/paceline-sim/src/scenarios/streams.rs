@@ -22,13 +22,22 @@ pub fn temporal_scaling(net: &mut dyn Net) {
     net.every(camera, Duration::from_secs(1).mul_div(1, 30), 90, payloads(900));
     net.run_for(Duration::from_secs(4));
     assert_eq!(seqs(&net.delivered(full)), (0..90).collect::<Vec<_>>());
-    let every_third: Vec<u64> = (0..30).map(|k| k * 3).collect();
-    assert_eq!(seqs(&net.delivered(ten)), every_third);
-    assert_eq!(seqs(&net.delivered(third)), every_third);
+    one_in(3, 90, seqs(&net.delivered(ten)));
+    one_in(3, 90, seqs(&net.delivered(third)));
     let twenty = seqs(&net.delivered(twenty));
-    assert_eq!(twenty.len(), 60);
+    assert!((60..=61).contains(&twenty.len()), "{}", twenty.len());
     let spread = twenty.windows(2).all(|pair| matches!(pair, [a, b] if b - a <= 2));
     assert!(spread, "{twenty:?}");
+}
+
+/// Checks that one in `n` of the first `all` samples arrived, and the first one, which may lie between two instants of the
+/// others. Returns them.
+fn one_in(n: u64, all: u64, seqs: Vec<u64>) -> Vec<u64> {
+    let even = seqs.windows(2).skip(1).all(|pair| matches!(pair, [a, b] if b - a == n));
+    let begin = matches!(seqs[..], [0, second, ..] if second <= n);
+    let end = seqs.last().is_some_and(|last| last + n >= all);
+    assert!(even && begin && end, "one in {n}: {seqs:?}");
+    seqs
 }
 
 /// Subscriptions by full tag and by pattern receive exactly the matching samples.
@@ -81,9 +90,11 @@ pub fn proxy_places_give_the_same_samples(net: &mut dyn Net) {
     }
     net.run_for(Duration::from_secs(4));
     let scaled = seqs(&net.delivered(at_publisher));
-    assert_eq!(scaled, (0..30).map(|k| k * 3).collect::<Vec<_>>());
-    assert_eq!(seqs(&net.delivered(at_subscriber)), scaled);
-    assert_eq!(net.stream(here, there, near).bytes, 30_000);
+    let scaled = one_in(3, 90, scaled);
+    // Both publish at about the same time, which may be in the middle between two instants of their grids.
+    let others = one_in(3, 90, seqs(&net.delivered(at_subscriber)));
+    assert!(scaled.len().abs_diff(others.len()) <= 1, "{scaled:?} {others:?}");
+    assert_eq!(net.stream(here, there, near).bytes, 1_000 * scaled.len() as u64);
     assert_eq!(net.stream(here, there, far).bytes, 90_000);
 }
 
@@ -108,13 +119,13 @@ pub fn a_named_proxy_scales_once_for_all_behind_it(net: &mut dyn Net) {
     net.run_for(KNOWN_AFTER);
     net.every(sensor, Duration::from_secs(1).mul_div(1, 30), 60, payloads(1_000));
     net.run_for(Duration::from_secs(3));
-    let every_third: Vec<u64> = (0..20).map(|k| k * 3).collect();
-    for subscription in thinned.into_iter().chain([near]) {
+    let every_third = one_in(3, 60, seqs(&net.delivered(near)));
+    for subscription in thinned {
         assert_eq!(seqs(&net.delivered(subscription)), every_third);
     }
     assert_eq!(seqs(&net.delivered(promised)), (0..10).map(|k| k * 6).collect::<Vec<_>>());
     assert!(net.delivered(nowhere).is_empty() && net.refusals(nowhere).len() == 1);
-    assert_eq!(net.stream(mast, one, sensor).bytes, 20_000);
+    assert_eq!(net.stream(mast, one, sensor).bytes, 1_000 * every_third.len() as u64);
 }
 
 /// Subscriptions with equal requests behind a hop share one stream, which also carries requests for a part of its
@@ -146,7 +157,8 @@ pub fn one_stream_serves_all_behind_a_hop(net: &mut dyn Net) {
         let delivered = net.delivered(subscription);
         assert!(in_order(&delivered) && delivered.len() == 50, "{}", delivered.len());
     }
-    assert_eq!((net.delivered(slow).len(), net.delivered(slower).len()), (10, 5));
+    one_in(5, 50, seqs(&net.delivered(slow)));
+    one_in(10, 50, seqs(&net.delivered(slower)));
     assert_eq!(net.stream(source, middle, sensor).bytes, 50 * 500);
 }
 

@@ -109,7 +109,7 @@ impl Oracle {
                     world.drops(subscription)
                 );
                 let late = got.iter().filter(|s| s.publisher == publisher && s.late).count();
-                let promised = spec.loss.is_none() && spec.form.rate == Rate::All;
+                let promised = spec.loss.is_none() && spec.form.rate == Rate::ALL;
                 assert!(late == 0 || !promised, "{late} of {of} late: {}", what());
             }
         }

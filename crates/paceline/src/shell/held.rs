@@ -101,7 +101,7 @@ impl HeldBuffer {
     pub(crate) fn expire(&self) {
         let mut contents = self.lock();
         let Contents { buffer, tags } = &mut *contents;
-        let newest = buffer.find(clock::now(), None, &Selection::Newest(1), Rate::All);
+        let newest = buffer.find(clock::now(), None, &Selection::Newest(1), Rate::ALL);
         let spans = || newest.holdings.iter().map(|holding| holding.span);
         let oldest_ns = spans().map(|span| span.oldest_ns).min().unwrap_or_default();
         let newest_ns = spans().map(|span| span.newest_ns).max().unwrap_or_default();

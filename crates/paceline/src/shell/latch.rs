@@ -40,10 +40,10 @@ impl Latecomer {
             tag: tag.clone(),
             publisher: Some(*publisher),
             selection: Selection::Newest(1),
-            rate: Rate::All,
+            rate: Rate::ALL,
             after: None,
         };
-        let form = Form { rate: Rate::All, ..*form };
+        let form = Form { rate: Rate::ALL, ..*form };
         let from = Some(publisher.node.to_string());
         let until = Some(Instant::now() + TIME_MAX);
         // One sample and two notices fit into the pipe without a reader.

@@ -79,7 +79,7 @@ fn nanos(spec: &SubscriptionSpec) -> u64 {
 
 /// Returns true if the subscription requests every sample.
 fn is_whole(spec: &SubscriptionSpec) -> bool {
-    spec.form.rate == Rate::All
+    spec.form.rate == Rate::ALL
 }
 
 impl Wake for Sink {

@@ -11,7 +11,7 @@ use crate::shell::command::{Command, TriedQuote};
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
 use paceline_proto::control::{SubscriptionSpec, TrafficTrial};
-use paceline_proto::{Form, Proxy, Retransmit, SubscriptionId};
+use paceline_proto::{Form, Proxy, Rate, Retransmit, SubscriptionId};
 use paceline_sched::LossTolerance;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl<'a> SubscriberBuilder<'a> {
 
     /// Requests one sample in `n`, from 1 to 4,294,967,295. Defaults to every sample.
     ///
-    /// [`Self::max_hz`] sets the same property: use one of the two.
+    /// With [`Self::max_hz`] both limits hold. In a [change](crate::Node::change) the first of both replaces the rate.
     pub fn every(self, n: u32) -> Self {
         self.set(|draft| draft.every(n))
     }
@@ -101,9 +101,20 @@ impl<'a> SubscriberBuilder<'a> {
     /// Requests at most `hertz` samples per second, evenly spaced, from 0.001 to 1,000,000. Defaults
     /// to every sample.
     ///
-    /// [`Self::every`] sets the same property: use one of the two.
+    /// With [`Self::every`] both limits hold: the samples that remain after one in n are limited. Streams of equal rates
+    /// select samples of the same capture times, also those of different publishers whose periods are both declared or
+    /// both not.
     pub fn max_hz(self, hertz: f64) -> Self {
         self.set(|draft| draft.max_hz(hertz))
+    }
+
+    /// Requests one sample in n and at most a number per second, as [`Self::every`] and [`Self::max_hz`] do. The bit rate is
+    /// set by [`Self::bitrate`] alone.
+    pub fn rate(self, rate: Rate) -> Self {
+        self.set(|draft| {
+            draft.rate(rate);
+            Ok(())
+        })
     }
 
     /// Requests pictures of `width` by `height` pixels, each from 1 to 16,384. Defaults to the
@@ -122,6 +133,10 @@ impl<'a> SubscriberBuilder<'a> {
     /// Limits JPEG pictures, H.264 video and sound to a bit rate, in bits of payload per second. The quality is
     /// reduced as needed. By default only contracts of pictures have a limit, which follows from the size; other samples
     /// are delivered unchanged.
+    ///
+    /// Of other data, and of pictures that are neither coded nor scaled, whole samples are left out, evenly: in any time t at
+    /// most two samples and the bit rate × t pass. A sample that is larger than a second of the bit rate passes too, but
+    /// rarely. Coded sound is delivered unchanged.
     ///
     /// Pictures and video accept rates from 1,000. Below the lowest quality, pictures are left out.
     ///
@@ -356,8 +371,8 @@ impl<'a> SubscriberBuilder<'a> {
     ///   [`SubscribeError::Audio`], [`SubscribeError::ProxyName`], [`SubscribeError::ZeroWithin`], [`SubscribeError::Idle`], [`SubscribeError::IdleWithoutContract`],
     ///   [`SubscribeError::TiedWithoutContract`], [`SubscribeError::Contract`],
     ///   [`SubscribeError::Queue`] or [`SubscribeError::Limits`] for a setting, and
-    /// - [`SubscribeError::Contradiction`] for two settings that exclude each other: `every` and
-    ///   `max_hz`, or a picture size and sound of one tag.
+    /// - [`SubscribeError::Contradiction`] for two settings that exclude each other, such as a
+    ///   picture size and sound of one tag.
     ///
     /// [`SubscribeError::Closed`] if the node is closed.
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {

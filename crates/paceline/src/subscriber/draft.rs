@@ -25,27 +25,38 @@ pub(super) struct Draft {
     pub(super) spec: SubscriptionSpec,
     pub(super) queue: usize,
     pub(super) history: Option<History>,
+    /// A limit of the rate was set; the first one replaces the rate of the request that is changed.
+    limited: bool,
     /// The delivery by time.
     timing: Option<Choice>,
-    /// The option that set the rate.
-    rate_by: Option<&'static str>,
 }
 
 impl Draft {
     pub(super) const fn new(spec: SubscriptionSpec) -> Self {
-        Self { spec, queue: QUEUE_SAMPLES, history: None, timing: None, rate_by: None }
+        Self { spec, queue: QUEUE_SAMPLES, history: None, limited: false, timing: None }
     }
 
     pub(super) fn every(&mut self, n: u32) -> Result<(), SubscribeError> {
-        Contradiction::refuse(&mut self.rate_by, "every")?;
-        self.spec.form.rate = Rate::Every(NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?);
+        let every = NonZeroU32::new(n).ok_or(SubscribeError::EveryZero)?;
+        self.limit(|rate| Rate { every, ..rate });
         Ok(())
     }
 
+    /// Sets one limit of the rate.
+    fn limit(&mut self, set: impl FnOnce(Rate) -> Rate) {
+        let before = if self.limited { self.spec.form.rate } else { Rate::ALL };
+        self.spec.form.rate = set(before);
+        self.limited = true;
+    }
+
+    /// Sets both limits of the rate. Its bit rate is that of the form.
+    pub(super) fn rate(&mut self, rate: Rate) {
+        self.limit(|_| Rate { bits_per_s: None, ..rate });
+    }
+
     pub(super) fn max_hz(&mut self, hertz: f64) -> Result<(), SubscribeError> {
-        Contradiction::refuse(&mut self.rate_by, "max_hz")?;
         let millihertz = millihertz(hertz).ok_or(SubscribeError::Rate(hertz))?;
-        self.spec.form.rate = Rate::Max(millihertz);
+        self.limit(|rate| rate.at_most(millihertz));
         Ok(())
     }
 
@@ -54,7 +65,7 @@ impl Draft {
         let Offer { max_millihertz, size, together, bitrate, within, loss, .. } = *offer;
         let millihertz = max_millihertz.and_then(|rate| u32::try_from(rate).ok());
         if let Some(rate) = millihertz.and_then(NonZeroU32::new) {
-            self.spec.form.rate = Rate::Max(rate);
+            self.spec.form.rate.max_millihertz = Some(rate);
             if let Some(size) = size.filter(|_| together) {
                 self.size(size.width, size.height)?;
             }

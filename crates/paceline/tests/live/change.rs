@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Returns true if the subscriber's events include a change to one sample in `n`.
 fn notified_every(subscriber: &Subscriber, n: u32) -> bool {
-    let rate = Rate::Every(NonZeroU32::new(n).unwrap());
+    let rate = Rate::every(NonZeroU32::new(n).unwrap());
     std::iter::from_fn(|| subscriber.try_event()).any(|event| {
         matches!(event, SubscriberEvent::Changed { form: Form { rate: now, .. }, .. } if now == rate)
     })
@@ -140,7 +140,7 @@ fn a_change_by_anyone_appears_at_the_subscriber_and_in_the_status() {
     let status = operator.status_of(&[operator.id()], SOON);
     let now = &status[0].subscriptions[0];
     assert_eq!((now.within, now.loss), (Some(within), Some((1, 9))));
-    assert_eq!(now.form.rate, Rate::Every(NonZeroU32::new(5).unwrap()));
+    assert_eq!(now.form.rate, Rate::every(NonZeroU32::new(5).unwrap()));
     wait_until("the robot receives the change", || robot.subscriptions()[0].form == now.form);
 }
 

@@ -7,7 +7,7 @@ use crate::sums;
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use crate::trust::{Authority, free_quic};
 use bytes::Bytes;
-use paceline::contract::{Rate, Refusal};
+use paceline::contract::Refusal;
 use paceline::status::{PublisherId, StreamCounters};
 use paceline::{Kind, LinkConfig, Node, Publisher, SubscriberEvent, Subscription};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
@@ -284,11 +284,7 @@ impl Net for Live {
         self.open();
         let builder = self.node(node).subscriber(spec.pattern.as_str());
         let builder = builder.proxy(spec.proxy);
-        let mut builder = match spec.form.rate {
-            Rate::All => builder,
-            Rate::Every(n) => builder.every(n.get()),
-            Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1e3),
-        };
+        let mut builder = builder.rate(spec.form.rate);
         if let Some(size) = spec.form.size {
             builder = builder.size(size.width, size.height);
         }

@@ -52,7 +52,10 @@ fn each_subscriber_gets_its_requested_rate_and_size() {
         assert!(got.windows(2).all(|pair| pair[0].seq < pair[1].seq));
         counts.push(got.len());
     }
-    assert_eq!(counts, [90, 30, 15, 15]);
+    // The first picture may lie between two instants of the others.
+    let mut thinned = counts[1..].iter().zip([30, 15, 15]);
+    let due = |(got, due): (&usize, usize)| (due..=due + 1).contains(got);
+    assert!(counts[0] == 90 && thinned.all(due), "{counts:?}");
     sums::check(&[&robot, &operator]);
 }
 

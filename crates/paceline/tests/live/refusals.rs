@@ -119,7 +119,6 @@ fn invalid_requests_are_refused_at_once() {
         (node.subscriber("@a"), "pattern '@a' begins with '@'"),
         // Later values do not hide the first wrong one.
         (ask().every(0).queue(0).size(10, 10), "every 0"),
-        (ask().every(2).max_hz(5.0), "every and max_hz are both set"),
     ] {
         let checked = wrong.check().unwrap_err().to_string();
         let declared = wrong.declare().err().unwrap().to_string();

@@ -158,6 +158,7 @@ impl Rogue {
             total: bytes,
             seq,
             captured: Timestamp { nanos: 1, error: 0 },
+            shift: 0,
             kind: Kind::Data,
             encoding: Encoding::Bytes,
             age: paceline_sched::Duration::ZERO,

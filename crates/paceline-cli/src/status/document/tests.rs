@@ -1,5 +1,5 @@
 use super::*;
-use paceline::contract::{Grant, GrantedHop, Proxy};
+use paceline::contract::{Grant, GrantedHop, Proxy, Rate};
 use paceline::delivery::{TimedMethod, TimedStatus};
 use paceline::pull::History;
 use paceline::status::{
@@ -61,7 +61,8 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     let mut drops = Drops::default();
     drops.add(DropReason::Superseded, 3);
     let size = Some(Size { width: 160, height: 120 });
-    let form = Form { rate: Rate::Max(NonZeroU32::new(5_000).unwrap()), size, ..Form::FULL };
+    let rate = Rate::max(NonZeroU32::new(5_000).unwrap());
+    let form = Form { rate, size, ..Form::FULL };
     let stream = stream(publisher, form, operator, drops);
     let video = video(stream.counters);
     let thin = LinkStatus {

@@ -7,7 +7,6 @@ use crate::bench::protocol::{
 };
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
-use paceline::contract::Rate;
 use paceline::status::{Drops, PublisherId};
 use paceline::{Capacity, Kind, LinkConfig, Node, Sample, SubscriberEvent, Subscription};
 use paceline_sim::scenario::{Content, Lifetime, Plan, PublisherPlan, SubscriberPlan};
@@ -221,11 +220,7 @@ fn declare(
 ) -> Result<Subscription> {
     let spec = &plan.spec;
     let mut builder = node.subscriber(spec.pattern.as_str()).proxy(spec.proxy.clone());
-    builder = match spec.form.rate {
-        Rate::All => builder,
-        Rate::Every(n) => builder.every(n.get()),
-        Rate::Max(millihertz) => builder.max_hz(f64::from(millihertz.get()) / 1_000.0),
-    };
+    builder = builder.rate(spec.form.rate);
     if let Some(within) = spec.within {
         builder = builder.within(Duration::from_nanos(within.as_nanos()));
     }

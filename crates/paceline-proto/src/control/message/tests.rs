@@ -26,7 +26,9 @@ fn size() -> impl Strategy<Value = Size> {
 }
 
 fn rate() -> impl Strategy<Value = Rate> {
-    prop_oneof![Just(Rate::All), nonzero().prop_map(Rate::Every), nonzero().prop_map(Rate::Max)]
+    let both = (nonzero(), nonzero()).prop_map(|(n, limit)| Rate::every(n).at_most(limit));
+    let max = nonzero().prop_map(Rate::max);
+    prop_oneof![Just(Rate::ALL), nonzero().prop_map(Rate::every), max, both]
 }
 
 fn duration() -> impl Strategy<Value = Duration> {

@@ -208,7 +208,7 @@ fn a_move_between_streams_of_a_hop_without_credit_delays_no_other_hop() {
     segment.arrives = |place, _, _| place == 1;
     let now = at(1_000);
     let [old, new, other] = [4, 5, 3].map(StreamIndex);
-    let thinned = Form { rate: Rate::Every(NonZeroU32::MAX), ..Form::FULL };
+    let thinned = Form { rate: Rate::every(NonZeroU32::MAX), ..Form::FULL };
     for (index, form) in [(old, Form::FULL), (new, thinned)] {
         let subscriptions = [SubscriptionId { node: node(3), index: 1 }].into();
         let contract = promised().map(|it| Contract { deadline: Duration::from_secs(5), ..it });

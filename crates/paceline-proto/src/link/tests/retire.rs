@@ -14,7 +14,7 @@ const OTHER: StreamIndex = StreamIndex(2);
 const FRAME: usize = 1_000;
 
 fn every(n: u32) -> Form {
-    Form { rate: Rate::Every(NonZeroU32::new(n).unwrap()), ..Form::FULL }
+    Form { rate: Rate::every(NonZeroU32::new(n).unwrap()), ..Form::FULL }
 }
 
 fn contract(period: u64, deadline: u64) -> Contract {

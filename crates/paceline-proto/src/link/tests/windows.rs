@@ -34,7 +34,7 @@ fn take(end: &mut End, now: Instant, seq: u64) {
 
 #[test]
 fn a_stream_that_joins_within_a_window_misses_none_of_its_rest() {
-    let (mut end, now) = link(Rate::All);
+    let (mut end, now) = link(Rate::ALL);
     take(&mut end, now, 7); // the second of 6, 7, 8
     assert_eq!(window(&end), (1, 0), "6 may have been missed elsewhere");
     take(&mut end, now, 8);
@@ -43,7 +43,7 @@ fn a_stream_that_joins_within_a_window_misses_none_of_its_rest() {
 
 #[test]
 fn losses_before_this_link_count_as_misses() {
-    let (mut end, now) = link(Rate::All);
+    let (mut end, now) = link(Rate::ALL);
     take(&mut end, now, 0);
     take(&mut end, now, 2);
     assert_eq!(window(&end), (3, 1), "0, 1 and 2 are counted");
@@ -61,7 +61,7 @@ fn losses_before_this_link_count_as_misses() {
 
 #[test]
 fn one_in_n_counts_only_requested_samples() {
-    let (mut end, now) = link(Rate::Every(NonZeroU32::new(4).unwrap()));
+    let (mut end, now) = link(Rate::every(NonZeroU32::new(4).unwrap()));
     take(&mut end, now, 5); // the second of 0, 4, 8 or its like
     assert_eq!(window(&end), (1, 0));
     take(&mut end, now, 13);
@@ -70,7 +70,7 @@ fn one_in_n_counts_only_requested_samples() {
 
 #[test]
 fn a_new_contract_continues_the_count_at_the_current_sample() {
-    let (mut end, now) = link(Rate::All);
+    let (mut end, now) = link(Rate::ALL);
     take(&mut end, now, 0);
     let mut spec = end.link.spec_of(STREAM).unwrap().clone();
     spec.contract = spec
@@ -91,7 +91,7 @@ fn change(end: &mut End, now: Instant, millis: u64, (x, y): (u32, u32)) {
 
 #[test]
 fn a_contract_with_the_same_tolerance_continues_its_window() {
-    let (mut end, now) = link(Rate::All);
+    let (mut end, now) = link(Rate::ALL);
     change(&mut end, now, 10, (2, 5));
     take(&mut end, now, 0);
     change(&mut end, now, 20, (2, 5));
@@ -108,7 +108,7 @@ fn a_contract_with_the_same_tolerance_continues_its_window() {
 /// none.
 #[test]
 fn a_tolerance_that_comes_back_misses_none_of_the_present_window() {
-    let (mut end, now) = link(Rate::All);
+    let (mut end, now) = link(Rate::ALL);
     change(&mut end, now, 10, (1, 10));
     take(&mut end, now, 0);
     take(&mut end, now, 2);
@@ -124,7 +124,7 @@ fn a_tolerance_that_comes_back_misses_none_of_the_present_window() {
 
 #[test]
 fn samples_missing_in_the_queue_count_as_misses_of_a_new_contract() {
-    let (mut end, now) = link(Rate::All);
+    let (mut end, now) = link(Rate::ALL);
     change(&mut end, now, 10, (0, 1));
     for seq in [10, 12] {
         assert!(end.link.handle_sample(now, STREAM, sample(now, seq, 100)));
@@ -135,7 +135,7 @@ fn samples_missing_in_the_queue_count_as_misses_of_a_new_contract() {
 
 #[test]
 fn sequence_numbers_may_have_any_value() {
-    let (mut end, now) = link(Rate::All);
+    let (mut end, now) = link(Rate::ALL);
     for seq in [u64::MAX, u64::MAX, 0, u64::MAX - 1] {
         take(&mut end, now, seq);
         let spec = end.link.spec_of(STREAM).unwrap().clone();

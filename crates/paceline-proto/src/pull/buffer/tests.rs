@@ -17,6 +17,7 @@ fn sample(seq: u64, published_at: u64, captured_ns: u64, len: usize, kind: Kind)
     RawSample {
         seq,
         captured: Timestamp { nanos: captured_ns, error: 0 },
+        shift: 0,
         published_at: at(published_at),
         doubt: Default::default(),
         kind,
@@ -149,9 +150,9 @@ pub(in crate::pull) fn select(all: &[Held], selection: &Selection, rate: Rate) -
 pub(in crate::pull) fn rates() -> impl Strategy<Value = Rate> {
     let nonzero = |n| NonZeroU32::new(n).unwrap();
     prop_oneof![
-        3 => Just(Rate::All),
-        1 => (1..5u32).prop_map(move |n| Rate::Every(nonzero(n))),
-        1 => (1..200u32).prop_map(move |n| Rate::Max(nonzero(n * 1_000))),
+        3 => Just(Rate::ALL),
+        1 => (1..5u32).prop_map(move |n| Rate::every(nonzero(n))),
+        1 => (1..200u32).prop_map(move |n| Rate::max(nonzero(n * 1_000))),
     ]
 }
 
@@ -312,7 +313,7 @@ fn video_is_returned_from_an_i_picture_on_without_thinning() {
         let kind = if seq % 10 == 3 { Kind::VideoI } else { Kind::VideoP };
         buffer.push(at(seq), publisher(0), sample(seq, seq, seq * 1_000_000, 9, kind));
     }
-    let rate = Rate::Every(NonZeroU32::new(2).unwrap());
+    let rate = Rate::every(NonZeroU32::new(2).unwrap());
     let mut seqs = |selection: Selection| -> (u64, u64, usize) {
         let found = buffer.find(at(40), None, &selection, rate);
         let items = &found.holdings[0].items;
@@ -334,7 +335,7 @@ fn a_search_is_answered_in_pages_with_a_continuation() {
     }
     buffer.push(at(0), publisher(1), sample(0, 0, 0, 1, Kind::Data));
     let tag = crate::tag::Tag::new("tag").unwrap();
-    let (selection, rate) = (Selection::seq(10, u64::MAX).unwrap(), Rate::All);
+    let (selection, rate) = (Selection::seq(10, u64::MAX).unwrap(), Rate::ALL);
     let mut find = Find { tag, publisher: None, selection, rate, after: None };
     let mut lens = Vec::new();
     loop {

@@ -170,13 +170,13 @@ fn queries_have_golden_bytes() {
         tag: tag.clone(),
         publisher: None,
         selection: Selection::Newest(3),
-        rate: Rate::All,
+        rate: Rate::ALL,
         after: None,
     };
     let page = Find {
         publisher: Some(publisher),
         selection: Selection::Seq { first: 200, last: 203 },
-        rate: Rate::Max(core::num::NonZeroU32::new(5_000).unwrap()),
+        rate: Rate::max(core::num::NonZeroU32::new(5_000).unwrap()),
         after: Some(Cursor { publisher, seq: 201 }),
         ..find.clone()
     };

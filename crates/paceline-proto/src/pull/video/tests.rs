@@ -42,11 +42,11 @@ fn seqs(plan: &PullPlan) -> Vec<u64> {
 }
 
 fn every(n: u32) -> Rate {
-    Rate::Every(NonZeroU32::new(n).unwrap())
+    Rate::every(NonZeroU32::new(n).unwrap())
 }
 
 fn max_hz(hertz: u32) -> Rate {
-    Rate::Max(NonZeroU32::new(hertz * 1_000).unwrap())
+    Rate::max(NonZeroU32::new(hertz * 1_000).unwrap())
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_rate_reachable_by_dropping_needs_no_coding() {
     let thin = plan(&film, max_hz(10), false);
     assert!(thin.coded.is_empty());
     assert_eq!(seqs(&thin), (0..60).step_by(3).collect::<Vec<_>>());
-    let all = plan(&film, Rate::All, false);
+    let all = plan(&film, Rate::ALL, false);
     assert!(all.coded.is_empty() && all.items.len() == 60);
     assert_eq!(seqs(&plan(&film, every(1), false)).len(), 60);
 }
@@ -65,10 +65,10 @@ fn holders_return_nothing_after_a_gap_between_them() {
     let film = film("IPPPPPPPIPP");
     let part = |from: usize, to: usize| film[from..to].to_vec();
     // The second holder has picture 2 as well, so nothing can be missing between them.
-    let whole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(2, 11))], Rate::All, false);
+    let whole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(2, 11))], Rate::ALL, false);
     assert_eq!((seqs(&whole), whole.undecodable), ((0..11).collect(), 0));
     // No holder has pictures 2 and 3, so a reference between the two parts may be missing.
-    let hole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(4, 11))], Rate::All, false);
+    let hole = plan(&[holder(1, 0, part(0, 3)), holder(2, 1, part(4, 11))], Rate::ALL, false);
     assert_eq!((seqs(&hole), hole.undecodable), (vec![0, 1, 2, 8, 9, 10], 4));
 }
 
@@ -83,11 +83,15 @@ fn a_rate_below_the_reference_rate_is_recoded_exactly() {
 #[test]
 fn another_size_is_recoded_at_any_rate() {
     let film = [holder(1, 0, film(&"IBBPBB".repeat(5)))];
-    for (rate, step) in [(Rate::All, 1), (every(2), 2), (max_hz(10), 3)] {
+    for (rate, step) in [(Rate::ALL, 1), (every(2), 2)] {
         let plan = plan(&film, rate, true);
         assert_eq!(plan.coded.len(), 1);
         assert_eq!(seqs(&plan), (0..30).step_by(step).collect::<Vec<_>>());
     }
+    // The first picture, and then the instants of the grid.
+    let limited = seqs(&plan(&film, max_hz(10), true));
+    assert_eq!((limited.len(), limited[0]), (10, 0));
+    assert!(limited[1..].windows(2).all(|pair| pair[1] - pair[0] == 3), "{limited:?}");
 }
 
 #[test]
@@ -97,10 +101,10 @@ fn the_recoding_holder_has_every_needed_picture() {
     let near = holder(1, 0, film[2..10].to_vec());
     let answers = [near, holder(2, 1, film)];
     let of = |plan: PullPlan| plan.items.iter().map(|item| item.holder.0).collect::<Vec<_>>();
-    let coded = plan(&answers, Rate::All, true);
+    let coded = plan(&answers, Rate::ALL, true);
     assert_eq!(of(coded), [2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 2, 2]);
     // Without re-encoding, each picture is fetched from its nearest holder, regardless of its references.
-    let whole = plan(&answers, Rate::All, false);
+    let whole = plan(&answers, Rate::ALL, false);
     assert_eq!(of(whole), [2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
 }
 
@@ -108,9 +112,9 @@ fn the_recoding_holder_has_every_needed_picture() {
 fn an_incomplete_group_is_not_recoded() {
     let film = film("IPPPIPPP");
     let answers = [holder(1, 0, film[..2].to_vec()), holder(2, 1, film[2..].to_vec())];
-    let coded = plan(&answers, Rate::All, true);
+    let coded = plan(&answers, Rate::ALL, true);
     assert_eq!((seqs(&coded), coded.undecodable), (vec![0, 1, 4, 5, 6, 7], 2));
-    assert_eq!(seqs(&plan(&answers, Rate::All, false)), (0..8).collect::<Vec<_>>());
+    assert_eq!(seqs(&plan(&answers, Rate::ALL, false)), (0..8).collect::<Vec<_>>());
 }
 
 #[test]
@@ -121,7 +125,7 @@ fn two_codings_of_a_video_are_not_mixed() {
         [holder(1, 0, small.clone()), holder(2, 1, film.clone())],
         [holder(2, 0, film.clone()), holder(1, 1, small)],
     ] {
-        let plan = plan(&answers, Rate::All, false);
+        let plan = plan(&answers, Rate::ALL, false);
         assert!(plan.items.iter().all(|item| item.holder == NodeId(2)), "{plan:?}");
         assert_eq!(seqs(&plan), (0..8).collect::<Vec<_>>());
         let publisher = plan.items[0].publisher;
@@ -129,7 +133,7 @@ fn two_codings_of_a_video_are_not_mixed() {
     }
     // A film thinned by dropping alone has the same coding.
     let thinned: Vec<Held> = film.iter().filter(|held| held.seq != 3).copied().collect();
-    let plan = plan(&[holder(1, 0, thinned), holder(2, 1, film)], Rate::All, false);
+    let plan = plan(&[holder(1, 0, thinned), holder(2, 1, film)], Rate::ALL, false);
     assert!(plan.apart.is_empty() && plan.items.len() == 8);
 }
 

@@ -8,6 +8,7 @@ fn sample(seq: u64, kind: Kind, bytes: usize) -> RawSample {
     RawSample {
         seq,
         captured: Timestamp::default(),
+        shift: 0,
         published_at: Instant::ZERO,
         doubt: Default::default(),
         kind,

@@ -13,30 +13,40 @@ const FORM_BITRATE: u8 = 4;
 const FORM_QUALITY: u8 = 8;
 const FORM_VIA: u8 = 16;
 
+/// Flags of a rate, for its limits.
+const RATE_EVERY: u8 = 1;
+const RATE_MAX: u8 = 2;
+const RATE_BITS: u8 = 4;
+
 /// Appends a rate.
 pub(crate) fn write_rate(rate: Rate, out: &mut Vec<u8>) {
-    match rate {
-        Rate::All => out.put_u8(0),
-        Rate::Every(n) => {
-            out.put_u8(1);
-            out.put_varint(u64::from(n.get()));
-        }
-        Rate::Max(millihertz) => {
-            out.put_u8(2);
-            out.put_varint(u64::from(millihertz.get()));
-        }
-    }
+    let Rate { every, max_millihertz, bits_per_s } = rate;
+    let every = Some(every).filter(|n| n.get() > 1);
+    let limits = [(every, RATE_EVERY), (max_millihertz, RATE_MAX), (bits_per_s, RATE_BITS)];
+    let given = limits.iter().filter_map(|(limit, flag)| Some((limit.as_ref()?, flag)));
+    out.put_u8(given.clone().fold(0, |all, (_, flag)| all | flag));
+    given.for_each(|(limit, _)| out.put_varint(u64::from(limit.get())));
 }
 
-/// Reads a rate, which must not be zero.
+/// Reads a rate. No limit may be zero, nor may one sample in one be stated.
 pub(crate) fn read_rate(reader: &mut Reader) -> Result<Rate, WireError> {
-    let non_zero = |value: u32| NonZeroU32::new(value).ok_or(WireError::Invalid("rate"));
-    match reader.u8("rate")? {
-        0 => Ok(Rate::All),
-        1 => Ok(Rate::Every(non_zero(reader.varint32("rate")?)?)),
-        2 => Ok(Rate::Max(non_zero(reader.varint32("rate")?)?)),
-        _ => Err(WireError::Invalid("rate")),
+    let has = reader.u8("rate")?;
+    if has & !(RATE_EVERY | RATE_MAX | RATE_BITS) != 0 {
+        return Err(WireError::Invalid("rate"));
     }
+    let mut limit = |flag: u8| match has & flag {
+        0 => Ok(None),
+        _ => NonZeroU32::new(reader.varint32("rate")?).ok_or(WireError::Invalid("rate")).map(Some),
+    };
+    let every = limit(RATE_EVERY)?;
+    if every == Some(NonZeroU32::MIN) {
+        return Err(WireError::Invalid("rate"));
+    }
+    Ok(Rate {
+        every: every.unwrap_or(NonZeroU32::MIN),
+        max_millihertz: limit(RATE_MAX)?,
+        bits_per_s: limit(RATE_BITS)?,
+    })
 }
 
 /// Appends a form.

@@ -1,15 +1,33 @@
 use super::*;
-use crate::form::{Rate, Size};
-use core::num::NonZeroU32;
+use crate::form::{Audio, Rate, Size};
+use core::num::{NonZeroU8, NonZeroU32};
 use proptest::prelude::*;
 
 fn forms() -> impl Strategy<Value = Form> {
     let number = || any::<u32>().prop_filter_map("zero", NonZeroU32::new);
-    let rate =
-        prop_oneof![Just(Rate::All), number().prop_map(Rate::Every), number().prop_map(Rate::Max)];
+    let limit = || prop::option::of(number());
+    let every = prop_oneof![Just(NonZeroU32::MIN), number()];
+    let rate = (every, limit(), limit());
+    let rate = rate.prop_map(|(every, max_millihertz, bits_per_s)| Rate {
+        every,
+        max_millihertz,
+        bits_per_s,
+    });
     let size =
         prop::option::of((1u32.., 1u32..).prop_map(|(width, height)| Size { width, height }));
-    (rate, size).prop_map(|(rate, size)| Form { rate, size, ..Form::FULL })
+    let audio =
+        prop::option::of((1u32.., 1u8..).prop_map(|(rate, channels)| Audio { rate, channels }));
+    let quality = prop::option::of((1..=100_u8).prop_filter_map("zero", NonZeroU8::new));
+    let via = prop::option::of(any::<u64>().prop_map(NodeId));
+    let form = (rate, size, audio, limit(), quality, via);
+    form.prop_map(|(rate, size, audio, bitrate, quality, via)| Form {
+        rate,
+        size,
+        audio,
+        bitrate,
+        quality,
+        via,
+    })
 }
 
 fn encodings() -> impl Strategy<Value = Encoding> {
@@ -26,13 +44,13 @@ proptest! {
     fn data_segments_round_trip(stream: u32, number in 0..=NUMBER_MAX, seq in 0..=NUMBER_MAX, nanos: u64, error: u8, last: bool,
                                micros in 0..u64::MAX / 1_000, doubt in prop::option::of(0..u64::MAX / 1_000), encoding in encodings(),
                                attached in prop::option::of(prop::collection::vec(any::<u8>(), 0..=ATTACHMENT_BYTES_MAX)),
-                               first: bool, body in prop::collection::vec(any::<u8>(), 0..300)) {
+                               first: bool, shift in prop_oneof![Just(0_i32), -3..4_i32, any::<i32>()], body in prop::collection::vec(any::<u8>(), 0..300)) {
         let total = if last { body.len() } else { body.len() + 7 };
         let captured = Timestamp { nanos, error };
         let age = Duration::from_micros(micros);
         let doubt = doubt.map(Duration::from_micros);
         let attachment = attached.map(Into::into);
-        let head = SampleHead { total, seq, captured, kind: Kind::Picture, encoding, age, doubt, attachment };
+        let head = SampleHead { total, seq, captured, shift, kind: Kind::Picture, encoding, age, doubt, attachment };
         let first = first.then_some(&head);
         let offset = if first.is_some() { 0 } else { 77 };
         let data = DataHead { stream, number, first, offset, last, len: body.len() };

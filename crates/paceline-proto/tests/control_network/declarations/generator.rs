@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = SAMPLE_BYTES_MAX as u64;
 /// The periods of publishers, 10⁶ to 10⁻⁶ Hz, in nanoseconds.
 const PERIODS: (u64, u64) = (1_000, 1_000_000_000_000_000);
 /// The rates of requests, 10⁻³ to 10⁶ Hz, in millihertz.
-const RATES: (u64, u64) = (1, 1_000_000_000);
+const MILLIHERTZ_MAX: u32 = 1_000_000_000;
 
 /// A generator of random numbers (SplitMix64).
 pub(super) struct Generator(u64);
@@ -174,10 +174,10 @@ impl Generator {
     }
 
     fn form(&mut self) -> Form {
-        let rate = match self.next() % 4 {
-            0 => Rate::Every(self.nonzero(u32::MAX)),
-            1 => Rate::Max(NonZeroU32::new(u32::try_from(self.within(RATES)).unwrap()).unwrap()),
-            _ => Rate::All,
+        let rate = Rate {
+            every: self.maybe(4, |of| of.nonzero(u32::MAX)).unwrap_or(NonZeroU32::MIN),
+            max_millihertz: self.maybe(4, |of| of.nonzero(MILLIHERTZ_MAX)),
+            bits_per_s: None,
         };
         let audio =
             |of: &mut Self| Audio { rate: of.small((1_000, 384_000)), channels: of.byte(1, 8) };

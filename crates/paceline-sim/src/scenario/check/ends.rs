@@ -153,14 +153,11 @@ fn one_subscriber(
 }
 
 fn rate(place: &Place, written: &Subscriber, checked: &mut Checked<'_>) -> Rate {
-    if let (Some(_), Some(every)) = (&written.max_hz, &written.every) {
-        let rule = "conflicts with max_hz; set only one of them";
-        checked.refuse(&every.span(), &place.name, "every", rule);
-    }
     let rule = Rule { fix: "omit it for every sample", ..HZ };
     let max = place.number("max_hz", &written.max_hz, rule, checked).map(millihertz);
     let every = (1..=i64::from(u32::MAX), "3 takes one in three; omit it for every sample");
     let every = place.whole("every", &written.every, every, checked);
-    let every = every.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)).map(Rate::Every);
-    max.and_then(NonZeroU32::new).map(Rate::Max).or(every).unwrap_or(Rate::All)
+    let every = every.and_then(|n| NonZeroU32::new(u32::try_from(n).ok()?)).map(Rate::every);
+    let counted = every.unwrap_or(Rate::ALL);
+    max.and_then(NonZeroU32::new).map_or(counted, |limit| counted.at_most(limit))
 }

@@ -134,7 +134,6 @@ const WRONG: &[(&str, &str)] = &[
     ),
     ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\ngroup = \"IP\"", "applies only to video"),
     ("[[publisher]]\nnode = \"a\"\ntag = \"t\"\nkind = \"film\"", "must be data, picture or video"),
-    ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nmax_hz = 1\nevery = 2", "conflicts with max_hz"),
     ("[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nloss = \"3/2\"", "subscriber 1: loss = \"3/2\""),
     (
         "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin = \"0ms\"",

@@ -3,7 +3,6 @@
 use super::by_reason;
 use crate::scenario::plan::{Plan, PublisherPlan, SubscriberPlan};
 use crate::scenario::record::{Record, SubscriberRecord};
-use paceline_proto::form::Rate;
 use paceline_sched::{Duration, Instant, LossTolerance};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -235,11 +234,8 @@ impl Key {
             waiting = 0;
         }
         missed.extend((0..waiting / step).map(|_| true));
-        let places: Option<u64> = match asks.spec.form.rate {
-            Rate::All => due.first().map(|first| first.seq),
-            Rate::Every(n) => due.first().map(|first| first.seq.div_ceil(u64::from(n.get()))),
-            Rate::Max(_) => None,
-        };
+        let one_in = asks.spec.form.rate.one_in().map(|n| u64::from(n.get()));
+        let places = one_in.and_then(|n| Some(due.first()?.seq.div_ceil(n)));
         Some(Windows::of(&missed, places.unwrap_or_default(), loss))
     }
 }

@@ -224,6 +224,7 @@ mod tests {
         RawSample {
             seq,
             captured: Timestamp::default(),
+            shift: 0,
             published_at: Instant::ZERO,
             doubt: Duration::ZERO,
             kind: Kind::Data,

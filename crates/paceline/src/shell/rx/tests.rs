@@ -15,7 +15,7 @@ const PUBLISHER: PublisherId = PublisherId { node: NodeId(2), index: 0 };
 
 /// Returns the stream that carries one in `n` samples of the publisher.
 fn source(n: u32) -> SourceKey {
-    let rate = NonZeroU32::new(n).map_or(Rate::All, Rate::Every);
+    let rate = NonZeroU32::new(n).map_or(Rate::ALL, Rate::every);
     SourceKey { publisher: PUBLISHER, form: Form { rate, ..Form::FULL } }
 }
 
@@ -52,6 +52,7 @@ fn sample(SourceKey { publisher, form }: SourceKey, seq: u64) -> Received {
     let sample = RawSample {
         seq,
         captured: Timestamp::default(),
+        shift: 0,
         published_at: Instant::ZERO,
         doubt: Duration::ZERO,
         kind: Kind::Data,

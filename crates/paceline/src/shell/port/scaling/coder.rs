@@ -29,6 +29,7 @@ const DUE_MAX: usize = 256;
 struct Due {
     seq: u64,
     captured: Timestamp,
+    shift: i32,
     published_at: Instant,
     doubt: Duration,
 }
@@ -200,8 +201,8 @@ impl Coder {
         {
             takers.fail(due.seq, DropReason::CannotScale, "too many pictures wait for others");
         }
-        let RawSample { seq, captured, published_at, doubt, .. } = *sample;
-        self.due.push_back(Due { seq, captured, published_at, doubt });
+        let RawSample { seq, captured, shift, published_at, doubt, .. } = *sample;
+        self.due.push_back(Due { seq, captured, shift, published_at, doubt });
         let wants_key = takers.waits_for_key();
         self.run(takers, |transcoder, wanted, event| {
             if wants_key {
@@ -217,13 +218,14 @@ impl Coder {
             Event::Coded { class, bytes } => {
                 self.fruitless = 0;
                 self.bytes = Some(self.bytes.unwrap_or(0).max(bytes.len()));
-                let Due { seq, captured, published_at, doubt } = due;
+                let Due { seq, captured, shift, published_at, doubt } = due;
                 let (kind, payload) = (kind(class), bytes.into());
                 let encoding = Encoding::new("video/h264");
                 let attachment = None; // one encoded picture may replace several source pictures
                 takers.give(&RawSample {
                     seq,
                     captured,
+                    shift,
                     published_at,
                     doubt,
                     kind,

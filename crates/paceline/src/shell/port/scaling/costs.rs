@@ -115,7 +115,7 @@ impl Costs {
 
 /// Returns the form with every sample: leaving out samples costs nothing.
 const fn whole(form: Form) -> Form {
-    Form { rate: Rate::All, ..form }
+    Form { rate: Rate::ALL, ..form }
 }
 
 /// Adds a quarter.
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(costs.of(PUBLISHER, 1), first);
         costs.note(at(3), (PUBLISHER, wide(10), true), Duration::from_millis(3), 1_300);
         assert_eq!(costs.of(PUBLISHER, 1)[0].bytes_max, 1_625);
-        let rate = Rate::Every(core::num::NonZeroU32::MIN);
+        let rate = Rate::every(core::num::NonZeroU32::MIN);
         costs.note(
             at(4),
             (PUBLISHER, Form { rate, ..wide(10) }, true),

@@ -167,6 +167,7 @@ impl Source {
         RawSample {
             seq,
             captured: Timestamp { nanos: published_at.as_nanos(), error: 0 },
+            shift: 0,
             published_at,
             doubt: Duration::ZERO,
             kind,
@@ -329,6 +330,7 @@ fn noise_as_sound_fits_its_bit_rate() {
             let sample = RawSample {
                 seq,
                 captured: Timestamp { nanos: 0, error: 0 },
+                shift: 0,
                 published_at,
                 doubt: Duration::ZERO,
                 kind: Kind::Audio,
