@@ -197,7 +197,7 @@ pub struct RawSample {
     /// The capture time, by the publisher's clock.
     pub captured: Timestamp,
     /// The place of the capture on the publisher's grid, from the nearest instant
-    /// ([`CaptureGrid`](crate::CaptureGrid)); 0 if the publisher declared no period.
+    /// ([`CaptureGrid`]); 0 if the publisher declared no period.
     pub shift: i32,
     /// The instant of *this* node's clock at which the sample's age was zero. Links carry the age instead of
     /// this instant, so the nodes' clocks need not agree.

@@ -10,16 +10,16 @@ use paceline_sched::{Duration, Instant};
 /// The instants are those of a fixed grid: multiples of the requested interval since 1970 in capture time. One in n takes the
 /// multiples of n, by the publisher's grid, or by its sequence numbers if [aligned](Self::align). So streams of several
 /// publishers that capture together carry the same instants, and scalers on several nodes take the same samples, whenever
-/// they began. For example 30 → 20 Hz takes two of three samples, 30 → 10 Hz one in
-/// three, and 30 → 29 Hz drops one per second.
+/// they began. For example 30 → 20 Hz takes two of three samples, 30 → 10 Hz one in three, and 30 → 29 Hz drops one per
+/// second.
 ///
 /// A scaler that has seen no sample takes the first one, so that a single sample is not lost; an aligned one takes only
 /// the first one of the publisher.
 ///
-/// If the publisher declared its period, the time of a sample is its number on the [`CaptureGrid`](crate::CaptureGrid) × period, so jitter
-/// has no effect. Otherwise it is the capture time, and one in n counts sequence numbers. The rate is then exact under
-/// jitter too: an instant without a sample is left to the next one. A step of the clock costs one or two samples; the series
-/// then continues.
+/// If the publisher declared its period, the time of a sample is its number on the [`CaptureGrid`](crate::CaptureGrid) ×
+/// period, so jitter has no effect. Otherwise it is the capture time, and one in n counts sequence numbers. The rate is then
+/// exact under jitter too: an instant without a sample is left to the next one. A step of the clock costs one or two samples;
+/// the series then continues.
 ///
 /// Paper: seed 000 §2.1 (a proxy that scales in time), made exact.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct TemporalScaler {
     aligned: bool,
     /// The newest sample, as one in n counts.
     newest: Option<u64>,
+    /// The newest sample is one of [`Self::begin_after`].
+    begins: bool,
     /// The last instant that has its sample, in intervals of the limit; only without a declared period.
     instant: Option<u64>,
     /// The arrival of the last sample that was due, or of the first one.
@@ -45,7 +47,8 @@ impl TemporalScaler {
             Some(period) if !period.is_zero() => Some(period),
             Some(_) | None => None,
         };
-        Self { rate, period, aligned: false, newest: None, instant: None, taken: None, since: None }
+        let (aligned, begins, newest) = (false, false, None);
+        Self { rate, period, aligned, begins, newest, instant: None, taken: None, since: None }
     }
 
     /// Takes the multiples of n by sequence numbers from now on, as the loss windows of contracts are counted, and never
@@ -55,8 +58,10 @@ impl TemporalScaler {
     }
 
     /// Begins after a sample with this number on its publisher's grid, which another stream may have carried.
+    ///
+    /// If the first sample is not after it, it was held for this stream, and the scaler begins with the held sample.
     pub fn begin_after(&mut self, number: u64, captured_ns: u64) {
-        self.newest = Some(number);
+        (self.newest, self.begins) = (Some(number), true);
         self.instant = self.rate.interval().map(|each| captured_ns / each.as_nanos().max(1));
     }
 
@@ -84,6 +89,10 @@ impl TemporalScaler {
         }
         let n = u64::from(self.rate.every.get());
         let counted = if self.aligned { seq } else { number };
+        if core::mem::take(&mut self.begins) && self.newest.is_some_and(|newest| counted <= newest)
+        {
+            (self.newest, self.instant) = (None, None);
+        }
         let newest = self.newest.replace(counted);
         if newest.is_none() && !self.aligned {
             return self.is_due(captured_ns, arrival);

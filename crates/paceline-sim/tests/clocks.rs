@@ -65,10 +65,12 @@ fn errors(world: &World, sub: Sub) -> (i64, i64) {
 }
 
 /// Checks that all samples arrived, and as many of the thinned ones: the first one of them may be one more than those of
-/// the instants of UTC, and a step costs one.
-fn is_alike(got: [usize; 4], before: [usize; 4], by: &str) {
+/// the instants of UTC, and a step costs two. The numbers of captures of a clock that stands still are corrected again and
+/// again.
+fn is_alike(got: [usize; 4], before: [usize; 4], stands: bool, by: &str) {
     assert_eq!(got[..2], before[..2], "{by}");
-    assert!(got[2].abs_diff(before[2]) <= 2, "{by}: {} for {}", got[2], before[2]);
+    let most = if stands { 12 } else { 3 };
+    assert!(got[2].abs_diff(before[2]) <= most, "{by}: {} for {}", got[2], before[2]);
 }
 
 #[test]
@@ -81,7 +83,7 @@ fn drift_has_no_effect_and_ages_stay_correct_within_it() {
     for clocks in [[200, -200, 200], [-200, 200, 0], [200, 200, -200]] {
         let (mut world, subs) = minute(clocks, |_, _| ());
         let got = counts(&world, subs);
-        is_alike(got, before, &format!("{clocks:?}"));
+        is_alike(got, before, false, &format!("{clocks:?}"));
         assert!(got[3].abs_diff(600) <= 6, "{clocks:?}: {}", got[3]);
         assert!(subs.iter().all(|&sub| world.delivered(sub).iter().all(|sample| !sample.late)));
         assert_eq!(world.known(NodeIx(0)), ["a", "b", "c"]);
@@ -101,7 +103,7 @@ fn utc_steps_of_ten_years_have_no_effect() {
             nodes.into_iter().for_each(|node| world.step_clock(node, by_ns));
         });
         let got = counts(&world, subs);
-        is_alike(got, before, &by_ns.to_string());
+        is_alike(got, before, by_ns == i64::MIN, &by_ns.to_string());
         // Before 1970 all samples have the same timestamp, which does not allow 10 Hz without a declared
         // period.
         let representable = by_ns != i64::MIN;

@@ -153,6 +153,8 @@ struct Picker {
     aligned: bool,
     /// The number of the previous sample.
     last: Option<u64>,
+    /// No sample was offered yet.
+    unused: bool,
     /// The first instant of the limit without a sample.
     free: Option<i128>,
     /// The last sample that was taken for a limit without a declared period, or the first one.
@@ -165,8 +167,16 @@ impl Picker {
     /// Returns a picker that has seen the sample `after`.
     fn new(rate: Rate, period: Option<u64>, after: Option<(u64, u64)>) -> Self {
         let last = after.map(|(number, _)| number);
-        let mut picker =
-            Self { rate, period, aligned: false, last, free: None, spaced: None, since: None };
+        let mut picker = Self {
+            rate,
+            period,
+            aligned: false,
+            last,
+            unused: true,
+            free: None,
+            spaced: None,
+            since: None,
+        };
         picker.free = picker.step().zip(after).map(|(step, (_, at))| i128::from(at) / step + 1);
         picker
     }
@@ -184,6 +194,11 @@ impl Picker {
             return true;
         }
         let counted = if self.aligned { seq } else { number };
+        let held =
+            std::mem::take(&mut self.unused) && self.last.is_some_and(|last| counted <= last);
+        if held {
+            (self.last, self.free) = (None, None);
+        }
         let last = self.last.replace(counted);
         if last.is_none() && !self.aligned {
             return step.is_none()

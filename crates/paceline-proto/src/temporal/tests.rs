@@ -124,6 +124,24 @@ fn a_stream_of_a_clock_that_stands_still_goes_on() {
     assert_eq!(taken.count(), 24, "every 200 ms");
 }
 
+#[test]
+fn a_sample_that_was_held_for_a_new_stream_begins_it() {
+    for declared in [Some(PERIOD), None] {
+        for rate in [Rate::every(nonzero(3)), max_hz(10)] {
+            let taken = |first: u64| {
+                let mut scaler = TemporalScaler::new(rate, declared);
+                scaler.begin_after(1, BASE);
+                scaler.take(first, BASE)
+            };
+            assert!(taken(0) && taken(1), "{rate} of {declared:?}: held");
+            assert!(
+                !taken(2),
+                "{rate} of {declared:?}: another stream may have carried the instant"
+            );
+        }
+    }
+}
+
 fn rates() -> impl Strategy<Value = Rate> {
     let both = |(n, hertz)| Rate::every(nonzero(n)).at_most(nonzero(hertz * 1_000));
     prop_oneof![

@@ -266,7 +266,7 @@ impl Net for Live {
         let film = self.films.contains(id);
         let (publisher, over) = (publisher.clone(), self.over.clone());
         self.drivers.push(std::thread::spawn(move || {
-            let began = std::time::Instant::now();
+            let began = crate::support::wait_for_grid(period.into());
             for number in 0..count {
                 let due = std::time::Duration::from(period.mul_div(number, 1));
                 sleep(due.saturating_sub(began.elapsed()));

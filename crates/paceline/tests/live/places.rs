@@ -58,8 +58,8 @@ fn six_subscribers_get_the_same_pictures_at_every_place() {
     let mut card = TestCard::new(Size::new(320, 240).unwrap()).unwrap();
     let mut sent = Vec::new();
     while let Some(place) = places.pop() {
-        let camera = robot.publisher("camera").encoding(Encoding::Jpeg).hz(15.0);
-        let mut camera = camera.declare().unwrap();
+        let camera = robot.publisher("camera").encoding(Encoding::Jpeg);
+        let mut camera = camera.period(Duration::from_secs(1) / 15).declare().unwrap();
         let mut all: Vec<Subscriber> = Vec::new();
         for (number, (every, (width, height))) in FORMS.into_iter().enumerate() {
             let node = if number % 2 == 0 { office } else { operator };

@@ -3,7 +3,7 @@
 use paceline::{LinkConfig, Node};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A generous timeout; only a failing test waits for it.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
@@ -78,9 +78,19 @@ pub(crate) fn wait_within(what: &str, time: Duration, mut done: impl FnMut() -> 
     began.elapsed()
 }
 
-/// Calls `step` at a rate of `hertz`, without drift.
+/// Waits for the next multiple of `period` in UTC. A publisher with this period that captures then keeps the numbers of its
+/// captures, also on a busy host: only jitter of half a period changes them.
+pub(crate) fn wait_for_grid(period: Duration) -> Instant {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    let passed = u64::try_from(now % period.as_nanos().max(1)).unwrap();
+    std::thread::sleep(period.saturating_sub(Duration::from_nanos(passed)));
+    Instant::now()
+}
+
+/// Calls `step` at a rate of `hertz`, without drift, from a multiple of the period in UTC.
 pub(crate) fn at_rate(hertz: u32, steps: u32, mut step: impl FnMut(u32)) {
-    let (began, period) = (Instant::now(), Duration::from_secs(1) / hertz);
+    let period = Duration::from_secs(1) / hertz;
+    let began = wait_for_grid(period);
     for n in 0..steps {
         step(n);
         let next = began + period * (n + 1);
