@@ -41,6 +41,7 @@ pub mod receive;
 pub mod retransmit;
 pub mod rights;
 pub mod sample;
+mod spacing;
 pub mod tag;
 pub mod temporal;
 pub mod text;

@@ -2,6 +2,7 @@
 
 use crate::rate::Rate;
 use crate::sample::RawSample;
+use crate::spacing::Spacing;
 use core::num::NonZeroU32;
 use paceline_sched::{Duration, Instant};
 
@@ -35,8 +36,10 @@ pub struct TemporalScaler {
     instant: Option<u64>,
     /// The arrival of the last sample that was due, or of the first one.
     since: Option<Instant>,
-    /// The capture time of the last sample that an aligned scaler took for a limit.
-    taken: Option<u64>,
+    /// The spacing of the samples that an aligned scaler takes for a limit.
+    spacing: Option<Spacing>,
+    /// The spacing left the last instant to the next sample.
+    owed: bool,
 }
 
 impl TemporalScaler {
@@ -47,8 +50,17 @@ impl TemporalScaler {
             Some(period) if !period.is_zero() => Some(period),
             Some(_) | None => None,
         };
-        let (aligned, begins, newest) = (false, false, None);
-        Self { rate, period, aligned, begins, newest, instant: None, taken: None, since: None }
+        Self {
+            rate,
+            period,
+            aligned: false,
+            newest: None,
+            begins: false,
+            instant: None,
+            spacing: None,
+            owed: false,
+            since: None,
+        }
     }
 
     /// Takes the multiples of n by sequence numbers from now on, as the loss windows of contracts are counted, and never
@@ -121,26 +133,17 @@ impl TemporalScaler {
         };
         // The first sample of a publisher passes.
         let due = previous.is_none() || instant(before) < instant(here);
-        due && self.is_apart(captured_ns, limit, period)
-    }
-
-    /// Returns true unless an aligned scaler would take a sample earlier than its contract allows, because the publisher's
-    /// grid has moved by an instant since the last one. It then waits for the next instant.
-    fn is_apart(&mut self, captured_ns: u64, limit: Duration, period: Duration) -> bool {
         if !self.aligned {
-            return true;
+            return due;
         }
-        // Whole captures of which one in n is taken, less their jitter.
-        let each = period.as_nanos().saturating_mul(self.rate.every.get().into());
-        let whole = limit.as_nanos() / each * each;
-        let apart = whole.saturating_sub(period.as_nanos() / 16 * 7);
-        // A clock that was set back begins a new series.
-        let gap = self.taken.and_then(|taken| captured_ns.checked_sub(taken));
-        let is_apart = gap.is_none_or(|gap| gap >= apart);
-        if is_apart {
-            self.taken = Some(captured_ns);
-        }
-        is_apart
+        // The grid of the publisher moves by an instant at times, and its first sample is not on it. A sample that would
+        // then be too early for a contract is left to the next one.
+        let each = period.mul_div(n, 1);
+        let jitter = period.mul_div(7, 16);
+        let spacing = self.spacing.get_or_insert_with(|| Spacing::new(limit, each, jitter));
+        let due = due || self.owed;
+        self.owed = due && !spacing.take(captured_ns, arrival);
+        due && !self.owed
     }
 
     /// Returns true if the source is no faster than the rate.

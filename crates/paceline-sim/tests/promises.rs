@@ -91,6 +91,13 @@ fn every_offer_of_a_refusal_is_granted_and_kept() {
     assert!(all.offers > 50 && all.pairs > 0, "{all}");
 }
 
+/// Two refused requests were repeated at the same instants, and the room that one held for a moment refused the other.
+#[test]
+fn requests_that_are_repeated_do_not_refuse_each_other() {
+    let outcome = run_offers(149).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcome.samples > 0, "{outcome}");
+}
+
 #[test]
 #[ignore = "minutes: cargo xtask long runs it"]
 fn a_thousand_offers_are_granted_and_kept() {

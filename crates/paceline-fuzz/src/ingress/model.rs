@@ -159,8 +159,10 @@ struct Picker {
     free: Option<i128>,
     /// The last sample that was taken for a limit without a declared period, or the first one.
     since: Option<u64>,
-    /// The capture time of the last sample that was taken under a contract, with a limit and a declared period.
-    spaced: Option<u64>,
+    /// The numbers and capture times of the samples that were taken under a contract, with a limit and a declared period.
+    spaced: Vec<(u64, i128)>,
+    /// The last due sample was too early for a contract.
+    owed: bool,
 }
 
 impl Picker {
@@ -174,7 +176,8 @@ impl Picker {
             last,
             unused: true,
             free: None,
-            spaced: None,
+            spaced: Vec::new(),
+            owed: false,
             since: None,
         };
         picker.free = picker.step().zip(after).map(|(step, (_, at))| i128::from(at) / step + 1);
@@ -226,23 +229,44 @@ impl Picker {
                     true => last < 0 || at((here - n).max(0)) < at(here),
                     false => last < 0 || at(before) < at(here.div_euclid(n) * n),
                 };
-                due && (!self.aligned || self.is_apart(captured, step, (n, period)))
+                if !self.aligned {
+                    return due;
+                }
+                let due = due || self.owed;
+                let taken = due && self.is_apart((seq, captured), step, (n, period));
+                self.owed = due && !taken;
+                taken
             }
             (Some(step), None) => self.limit(i128::from(captured) / step, seq),
         }
     }
 
-    /// Returns true if the last sample that was taken is so long ago that no contract is broken.
-    fn is_apart(&mut self, captured: u64, step: i128, (n, period): (i128, i128)) -> bool {
-        let apart = step / (n * period) * (n * period) - period / 16 * 7;
-        let early = self.spaced.is_some_and(|last| {
-            let gap = i128::from(captured) - i128::from(last);
-            (0..apart).contains(&gap)
-        });
-        if !early {
-            self.spaced = Some(captured);
+    /// Returns true if no contract is broken by this sample: all that were taken since the clock was set back fit a staircase.
+    fn is_apart(
+        &mut self,
+        (seq, captured): (u64, u64),
+        step: i128,
+        (n, period): (i128, i128),
+    ) -> bool {
+        let (each, at) = (n * period, i128::from(captured));
+        let (every, early) = (step / 20 * 19, each + step / 20 * 19 / 10);
+        let gap = step / each * each - period * 7 / 16;
+        if self.spaced.last().is_some_and(|(_, last)| *last > at) {
+            self.spaced.clear();
         }
-        !early
+        let Some((last_seq, last)) = self.spaced.last().copied() else {
+            self.spaced.push((seq, at));
+            return true;
+        };
+        // The ideal instant of this sample: that of each earlier one, and a period for each since.
+        let later = self.spaced.iter().rev().zip(1..);
+        let ideal = later.map(|((_, at), more)| at + more * every).max().unwrap_or(at);
+        let stands = i128::from(seq.saturating_sub(last_seq)) * 1_000_000 >= 2 * every;
+        let taken = at - last >= gap && at + early >= ideal || stands;
+        if taken {
+            self.spaced.push((seq, at));
+        }
+        taken
     }
 
     /// Returns true if the instant `here`, or the one before, has no sample yet.

@@ -91,6 +91,8 @@ pub(crate) struct Admission {
     /// The number of surveys so far.
     surveys: u64,
     turns: Turns,
+    /// The next nodes on the paths of requests that wait for the answers of repeated ones, in this round.
+    put_off: BTreeSet<NodeIndex>,
     /// What this node measured of forms of other nodes' publishers that it scales.
     pub(super) scaling: BTreeMap<PublisherId, Vec<ScaledForm>>,
     /// The idle pairs whose publishers have sent a sample since.
@@ -140,6 +142,7 @@ impl Admission {
             rounds: 0,
             surveys: 0,
             turns: Turns::new(),
+            put_off: BTreeSet::new(),
             scaling: BTreeMap::new(),
             awake: BTreeSet::new(),
             followed: BTreeSet::new(),
@@ -205,8 +208,13 @@ impl Admission {
         self.incomplete.clone_from(&round.ties.incomplete);
         self.wake = Instant::FAR;
         let acts = |pair: &&Pair<'_>| impossible(pair).is_some() || pair.is_reserved();
-        let acts: Vec<&Pair<'_>> = pairs.iter().filter(acts).collect();
+        let mut acts: Vec<&Pair<'_>> = pairs.iter().filter(acts).collect();
         self.give_back(now, &acts);
+        // New requests are first, and repeated ones take turns: one holds room until a later hop refuses it, so that those
+        // after it find none.
+        let repeats = |key| self.backoffs.contains_key(&key).then(|| self.hold_time(key));
+        acts.sort_by_cached_key(|pair| repeats(pair.key()));
+        self.put_off.clear();
         let pending = |asked: &&Asked| asked.standing == Standing::Pending;
         let unanswered = self.asks.values().filter(pending).count() + self.pending_spares();
         self.turns.count(unanswered);
@@ -330,12 +338,44 @@ impl Admission {
         }
         let link = self.link_on(round, pair, &basis.path);
         let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
-        if !self.takes_turn(now, key) {
+        let next = wanted.path.get(1);
+        let is_after =
+            self.backoffs.contains_key(&key) && next.is_some_and(|it| self.put_off.contains(it));
+        if is_after || !self.takes_turn(now, key) {
+            self.wake = self.wake.min(now + TURN);
             return;
         }
         let asked = self.reservations.request(now, &wanted);
+        if self.puts_off(now, key, &wanted, &asked) {
+            return;
+        }
         self.asks.insert(key, Asked::new(basis, wanted));
         self.pend(me, key, asked);
+    }
+
+    /// Returns true if a link of this node refuses a new request while a repeated one holds room there. It will be requested
+    /// again when that is answered; no other one is repeated until then.
+    fn puts_off<T>(
+        &mut self,
+        now: Instant,
+        key: PairKey,
+        wanted: &Request,
+        asked: &Result<T, RequestError>,
+    ) -> bool {
+        let refused = matches!(asked, Err(RequestError::Denied(Reason::Refused { .. })));
+        let Some(next) = wanted.path.get(1).filter(|_| refused) else { return false };
+        let is_repeated = |key: &PairKey| self.backoffs.contains_key(key);
+        let holds = |(other, asked): (&PairKey, &Asked)| {
+            asked.standing == Standing::Pending
+                && is_repeated(other)
+                && asked.request.path.get(1) == Some(next)
+        };
+        let puts_off = !is_repeated(&key) && self.asks.iter().any(holds);
+        if puts_off {
+            self.put_off.insert(*next);
+            self.wake = self.wake.min(now + TURN);
+        }
+        puts_off
     }
 
     /// Takes one of the requests that may be unanswered at a time; if none is left, schedules another attempt.
@@ -394,9 +434,12 @@ impl Admission {
         if basis.request.wants_spare() {
             self.begin_spare(key);
         }
-        let Some(asked) = self.asks.get_mut(&key) else { return };
-        let Some(number) = asked.key else { return };
+        let Some(number) = self.asks.get(&key).and_then(|asked| asked.key) else { return };
         let result = self.reservations.change(now, number, &wanted).map(|()| number);
+        if !basis.request.wants_spare() && self.puts_off(now, key, &wanted, &result) {
+            return;
+        }
+        let Some(asked) = self.asks.get_mut(&key) else { return };
         (asked.request, asked.basis, asked.standing) = (wanted, basis, Standing::Pending);
         self.pend(me, key, result);
     }

@@ -232,6 +232,9 @@ impl Admission {
         let (until, again) = if refusal.is_some() {
             let others = self.backoffs.len() as u64;
             let soon = HOLD_MIN.max(Duration::from_millis(8).mul_div(others, 1));
+            // Several nodes would repeat at the same instants, and the room that one holds until a later hop refuses it
+            // would refuse the others.
+            let soon = soon.saturating_add(long.saturating_sub(HOLD_MIN).mul_div(1, 4));
             (soon, doubled(long, HOLD_DOUBLED_MAX))
         } else {
             (doubled(SILENCE, 7), doubled(SILENCE, 7))
@@ -397,7 +400,7 @@ impl Admission {
     }
 
     /// Returns a pause that varies by pair and round but is the same in every run.
-    fn hold_time(&self, (subscription, publisher): PairKey) -> Duration {
+    pub(super) fn hold_time(&self, (subscription, publisher): PairKey) -> Duration {
         let parts = [
             subscription.node.0,
             u64::from(subscription.index),
