@@ -6,10 +6,14 @@
 use crate::probes::ProbeInterval;
 use paceline_sched::{Duration, Instant};
 
-/// The shortest interval of greetings until both ends know each other's epoch, and the longest as a part of the interval
-/// of probes.
+/// The shortest interval of greetings until both ends know each other's epoch, also as a part of the interval of probes, and
+/// the most doublings of it.
+///
+/// A new TCP connection may have ten packets in flight (RFC 6928, section 2). Greetings that are not spread over a long
+/// round trip would fill it, and the end would be silent until the first acknowledgement.
 const GREET_EVERY: Duration = Duration::from_millis(100);
 const GREET_PART: u64 = 32;
+const GREET_DOUBLED_MAX: u32 = 3;
 /// A hop that is not up and was silent for this time is forgotten, or later on a slow link.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 const FORGOTTEN_PART: u64 = 4;
@@ -31,6 +35,8 @@ pub(super) struct Attendance {
     asked_at: Option<Instant>,
     /// The requests since the last answer.
     unanswered: u32,
+    /// The frames since the begin: greetings, until the hop is up.
+    frames: u32,
     /// The time of a change of this end's interval that the other end may not know yet.
     changed_at: Option<Instant>,
 }
@@ -46,6 +52,7 @@ impl Attendance {
             last_ask: None,
             asked_at: None,
             unanswered: 0,
+            frames: 0,
             changed_at: None,
         }
     }
@@ -93,6 +100,7 @@ impl Attendance {
     /// Records a frame that has left the wire at `left`, with or without a request.
     pub(super) fn note_sent(&mut self, now: Instant, left: Instant, asks: bool) {
         self.last_sent = now;
+        self.frames = self.frames.saturating_add(1);
         if asks {
             self.last_ask = Some(left);
             self.unanswered = self.unanswered.saturating_add(1);
@@ -111,7 +119,9 @@ impl Attendance {
 
     /// Returns the time of the next greeting, while the hop is not up.
     pub(super) fn next_greeting(&self) -> Instant {
-        self.last_sent + GREET_EVERY.max(self.interval().time().mul_div(1, GREET_PART))
+        let every = GREET_EVERY.max(self.interval().time().mul_div(1, GREET_PART));
+        let doubled = self.frames.saturating_sub(1).min(GREET_DOUBLED_MAX);
+        self.last_sent + every.mul_div(1 << doubled, 1)
     }
 
     /// Returns the time of the next probe, if nothing else is sent before. `is_measured` is true if the round trip is known.
@@ -142,6 +152,19 @@ mod tests {
 
     const fn at(millis: u64) -> Instant {
         Instant::from_millis(60_000 + millis)
+    }
+
+    #[test]
+    fn greetings_during_a_round_trip_of_three_seconds_fit_a_new_tcp_connection() {
+        let mut attendance = Attendance::new(at(0));
+        let mut sent = Vec::new();
+        while attendance.next_greeting() <= at(3_000) {
+            let now = attendance.next_greeting().max(at(0));
+            attendance.note_sent(now, now, false);
+            sent.push(now.since(at(0)).as_micros() / 1_000);
+        }
+        assert_eq!(sent, [0, 100, 300, 700, 1_500, 2_300]);
+        assert_eq!(attendance.restarted(at(9)).next_greeting(), Instant::from_millis(100));
     }
 
     #[test]
