@@ -157,7 +157,8 @@ pub struct Control {
     matching: BTreeSet<PublisherId>,
     /// Publishers of this node with subscriptions whose paths have not answered yet.
     awaited: BTreeSet<PublisherId>,
-    heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
+    /// The carried pairs of local subscriptions, ordered by subscription.
+    heard: Vec<PairKey>,
     /// The reported refusals of local subscriptions and publishers.
     refused: BTreeMap<PairKey, Refusal>,
     /// The reported grants of local subscriptions and publishers.
@@ -212,7 +213,7 @@ impl Control {
             handed: BTreeSet::new(),
             matching: BTreeSet::new(),
             awaited: BTreeSet::new(),
-            heard: BTreeMap::new(),
+            heard: Vec::new(),
             refused: BTreeMap::new(),
             granted: BTreeMap::new(),
             incomplete: BTreeSet::new(),

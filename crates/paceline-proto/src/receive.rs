@@ -275,7 +275,13 @@ impl Receiver {
         result
     }
 
-    /// Discards unfinished samples after the sender has restarted. The numbering of its streams continues.
+    /// Discards unfinished samples after the sender has left, so that they take no memory until it returns. The numbering of
+    /// its streams continues then.
+    pub fn part(&mut self, mut found: impl FnMut(Received)) {
+        self.forget(&mut found);
+    }
+
+    /// Discards unfinished samples after the sender has restarted or left.
     fn forget(&mut self, found: &mut impl FnMut(Received)) {
         if let Some(mender) = &mut self.mender {
             mender.forget(found);

@@ -9,6 +9,7 @@
 use super::ask::Topic;
 use super::codec::{put_lack, put_subscription, read_lack, read_subscription};
 use super::outcome::ChangeOutcome;
+use super::recompute::publishers_of;
 use super::refusal::Refusal;
 use super::registry::{Change, PairKey};
 use super::spec::SubscriptionSpec;
@@ -169,7 +170,7 @@ impl Control {
         }
         self.changes.last += 1;
         spec.revision = self.changes.last;
-        let heard = self.heard.get(&subscription).into_iter().flatten().copied().collect();
+        let heard = publishers_of(&self.heard, subscription).collect();
         // An unanswered change was never in force, so keep the request before it.
         self.changes.open.entry(subscription).or_insert(Open { before, heard });
         self.announce(Change::Subscribe(subscription.index, spec.clone()), None);

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Streams {
     installed: BTreeMap<SourceKey, Installed>,
     matching: BTreeSet<PublisherId>,
-    heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
+    heard: Vec<PairKey>,
 }
 
 /// The pairs of this node.
@@ -38,6 +38,15 @@ struct Sorted<'p, 'a> {
     waiting: BTreeMap<PairKey, &'p Pair<'a>>,
     /// The subscriptions of this node whose current request is unanswered.
     unanswered: BTreeSet<SubscriptionId>,
+}
+
+/// Returns the publishers of a subscription among pairs that are ordered by subscription.
+pub(super) fn publishers_of(
+    heard: &[PairKey],
+    subscription: SubscriptionId,
+) -> impl Iterator<Item = PublisherId> {
+    let from = heard.partition_point(|pair| pair.0 < subscription);
+    heard.iter().skip(from).take_while(move |pair| pair.0 == subscription).map(|pair| pair.1)
 }
 
 /// Returns the pairs that are not blocked.
@@ -291,9 +300,8 @@ impl Control {
     /// Reports new and changed grants to the local subscriptions and publishers.
     fn report_grants(&mut self) {
         let me = self.me;
-        let heard = |(subscription, publisher): &PairKey| {
-            let hears = self.heard.get(subscription).is_some_and(|all| all.contains(publisher));
-            subscription.node != me || hears
+        let heard = |pair: &PairKey| {
+            pair.0.node != me || publishers_of(&self.heard, pair.0).any(|it| it == pair.1)
         };
         let granted: BTreeMap<PairKey, Grant> = self
             .granted_here()
@@ -309,8 +317,8 @@ impl Control {
 
     /// Reports streams without the requested promise to local subscriptions, if new or changed.
     fn report_best_effort(&mut self, best_effort: BTreeMap<PairKey, BestEffort>) {
-        let heard = |(subscription, publisher): &PairKey| {
-            self.heard.get(subscription).is_some_and(|all| all.contains(publisher))
+        let heard = |pair: &PairKey| {
+            publishers_of(&self.heard, pair.0).any(|publisher| publisher == pair.1)
         };
         let mut now = best_effort;
         now.retain(|key, _| heard(key) && !self.granted.contains_key(key));
@@ -322,16 +330,11 @@ impl Control {
         self.best_effort = now;
     }
 
-    /// Returns the publishers that each local subscription receives, in order, given the carried pairs.
-    fn hear(&self, carried: &[PairKey]) -> BTreeMap<SubscriptionId, Vec<PublisherId>> {
-        let mut heard: BTreeMap<SubscriptionId, Vec<PublisherId>> = BTreeMap::new();
-        for &(subscription, publisher) in carried {
-            if subscription.node == self.me {
-                // Most subscriptions receive one publisher, so do not reserve the default capacity of four.
-                let publishers = heard.entry(subscription).or_insert_with(|| Vec::with_capacity(1));
-                publishers.push(publisher);
-            }
-        }
+    /// Returns the carried pairs of local subscriptions, ordered by subscription.
+    fn hear(&self, carried: &[PairKey]) -> Vec<PairKey> {
+        let here = carried.iter().filter(|pair| pair.0.node == self.me);
+        let mut heard: Vec<PairKey> = here.copied().collect();
+        heard.sort_by_key(|pair| pair.0);
         heard
     }
 
@@ -425,13 +428,13 @@ impl Control {
         }
     }
 
-    fn report_heard(&mut self, heard: BTreeMap<SubscriptionId, Vec<PublisherId>>) {
+    fn report_heard(&mut self, heard: Vec<PairKey>) {
         let before = mem::replace(&mut self.heard, heard);
         let Some(mine) = self.registry.record(self.me) else { return };
         for &subscription in mine.subscriptions.keys() {
-            let now = self.heard.get(&subscription);
-            if before.get(&subscription) != now {
-                let publishers = now.cloned().unwrap_or_default();
+            let now = || publishers_of(&self.heard, subscription);
+            if !now().eq(publishers_of(&before, subscription)) {
+                let publishers = now().collect();
                 self.outputs.push_back(ControlOutput::Subscribed { subscription, publishers });
             }
         }

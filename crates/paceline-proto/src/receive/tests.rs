@@ -284,6 +284,8 @@ fn unfinished_samples_are_bounded() {
         lost += hear(&mut receiver, [frame(u64::from(stream), begin)]).lost.len();
     }
     assert_eq!(lost, 8, "one neighbour may leave at most two of 64 MiB");
+    receiver.part(|item| lost += usize::from(matches!(item, Received::Lost { .. })));
+    assert_eq!((lost, receiver.unfinished_bytes), (10, 0), "a neighbour that has left holds none");
     for stream in 0..5_000 {
         hear(&mut receiver, [frame(100 + u64::from(stream), open(stream))]);
     }

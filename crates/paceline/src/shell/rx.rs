@@ -69,6 +69,8 @@ struct Arriving {
     told: (u32, u32),
     /// True if the neighbour was muted for malformed frames and may still be.
     unread: bool,
+    /// The neighbour has left; its unfinished samples are discarded next.
+    left: bool,
 }
 
 /// A change of an arriving stream's outputs.
@@ -411,17 +413,21 @@ impl LinkRx {
     }
 
     fn hand_over_held(&self, now: Instant) -> Instant {
-        let all: Vec<_> = {
+        let mut all: Vec<_> = {
             let all = self.neighbours.read().unwrap_or_else(PoisonError::into_inner);
             all.iter().map(|(node, neighbour)| (*node, neighbour.clone())).collect()
         };
+        all.extend(lock(&self.parted).iter().cloned());
         for (node, neighbour) in all {
             let mut guard = lock(&neighbour.state);
-            let Arriving { receiver, batch, .. } = &mut *guard;
-            if receiver.poll_timeout() > now {
+            let Arriving { receiver, batch, left, .. } = &mut *guard;
+            if std::mem::take(left) {
+                receiver.part(|item| batch.push(item));
+            } else if receiver.poll_timeout() > now {
                 continue;
+            } else {
+                receiver.handle_timeout(now, |item| batch.push(item));
             }
-            receiver.handle_timeout(now, |item| batch.push(item));
             let waits = |bytes| self.hears(&neighbour, node, Flood::Unasked, now, bytes);
             self.sources.hand_over(now, node, batch.drain(..), waits);
         }
@@ -440,9 +446,12 @@ impl LinkRx {
         let Some(neighbour) = neighbours.remove(&node) else { return };
         let last = neighbour.shared.epoch.load(Ordering::Acquire);
         self.epochs.handle_removed(clock::now(), last);
-        if lock(&neighbour.state).receiver.is_unused() {
+        let mut state = lock(&neighbour.state);
+        if state.receiver.is_unused() {
             return;
         }
+        state.left = true;
+        drop(state);
         let mut parted = lock(&self.parted);
         parted.push_back((node, neighbour));
         if parted.len() > PARTED_MAX {
@@ -524,7 +533,7 @@ impl LinkRx {
         };
         let now = clock::now();
         let mut guard = lock(&neighbour.state);
-        let Arriving { receiver, batch, told, unread } = &mut *guard;
+        let Arriving { receiver, batch, told, unread, .. } = &mut *guard;
         let (bytes, hears) =
             (frame.len(), |flood, bytes| self.hears(&neighbour, from, flood, now, bytes));
         if *unread {

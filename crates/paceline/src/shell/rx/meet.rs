@@ -42,6 +42,9 @@ impl LinkRx {
     fn take_parted(&self, node: NodeId) -> Option<Arc<Neighbour>> {
         let mut parted = lock(&self.parted);
         let place = parted.iter().position(|(other, _)| *other == node)?;
-        parted.remove(place).map(|(_, neighbour)| neighbour)
+        let (_, neighbour) = parted.remove(place)?;
+        // Its new epoch discards the unfinished samples.
+        lock(&neighbour.state).left = false;
+        Some(neighbour)
     }
 }
