@@ -7,7 +7,7 @@ use paceline_sched::Instant;
 /// Selects as many samples as a bit rate allows, evenly spread: each takes its bytes' time at that rate, and the first sample
 /// after this time is the next one.
 ///
-/// In any time t at most 2 samples and `bits_per_s` · t / 8 bytes are selected ([`Self::envelope`]): one sample's time may be
+/// In any time t, `bits_per_s` · t / 8 bytes and two samples more are selected at most ([`Self::envelope`]): one sample's time may be
 /// saved, so that the rate is exact although samples arrive at times of their own. A sample of any size is selected, and then
 /// none for its whole time.
 #[derive(Clone, Copy, Debug)]

@@ -261,9 +261,11 @@ impl<P> Ingress<P> {
     /// itself, so that a source with one output copies nothing.
     ///
     /// `take` passes the sample to the output's port. It returns `false` if the port dropped and counted the
-    /// sample. It receives the drop reason instead of a sample that exceeds the bit rate. A video sample is undecodable if it references one that did not pass, because the output is
-    /// new or because the reference was dropped or [lost](Self::handle_lost). Then `take` receives the drop
-    /// reason instead, to count it.
+    /// sample.
+    ///
+    /// Instead of a sample that exceeds the bit rate, `take` receives the drop reason, to count it; and so for video that
+    /// cannot be decoded, because it references a sample that did not pass: the output is new, or the reference was dropped
+    /// or [lost](Self::handle_lost).
     pub fn offer(
         &mut self,
         sample: RawSample,

@@ -2,8 +2,8 @@
 
 use paceline_sched::{Duration, Instant};
 
-/// Selects samples that are no closer in capture time than a contract allows: a gap between each two, and at most one sample
-/// per period, early by at most a jitter (a staircase, as admission charges it).
+/// Selects samples at most one per period of a contract, early by at most its jitter (a staircase, as admission charges it),
+/// and not closer to each other than whole captures, less the jitter of captures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spacing {
     /// The shortest gap, in nanoseconds.

@@ -38,8 +38,8 @@ pub struct TemporalScaler {
     since: Option<Instant>,
     /// The spacing of the samples that an aligned scaler takes for a limit.
     spacing: Option<Spacing>,
-    /// The spacing left the last instant to the next sample.
-    owed: bool,
+    /// The sequence number and the number on the grid of the last sample that an aligned scaler counted as one in n.
+    counted: Option<(u64, u64)>,
 }
 
 impl TemporalScaler {
@@ -58,7 +58,7 @@ impl TemporalScaler {
             begins: false,
             instant: None,
             spacing: None,
-            owed: false,
+            counted: None,
             since: None,
         }
     }
@@ -120,10 +120,15 @@ impl TemporalScaler {
         let Some((limit, period)) = self.rate.interval().zip(self.period) else {
             return self.is_due(captured_ns, arrival);
         };
-        // The last capture of which one in n is taken, and this one.
+        // The last capture of which one in n is taken, and this one. An aligned scaler may lack it, because another stream
+        // carried it; the publisher's captures then count as complete.
+        let last = self
+            .counted
+            .replace((seq, number))
+            .filter(|last| last.0.checked_add(n) == Some(seq) && last.1 < number);
         let (before, here) = match previous {
             Some(previous) if !self.aligned => (previous / n * n, number / n * n),
-            _ => (number.saturating_sub(n), number),
+            _ => (last.map_or_else(|| number.saturating_sub(n), |last| last.1), number),
         };
         // A rounded period or interval must not move a capture across an instant.
         let slack = u128::from(period.as_nanos() / 16 * 7);
@@ -137,13 +142,12 @@ impl TemporalScaler {
             return due;
         }
         // The grid of the publisher moves by an instant at times, and its first sample is not on it. A sample that would
-        // then be too early for a contract is left to the next one.
+        // then be too early for a contract is left out, and its instant too: the next one would move the stream to other
+        // instants than those of the streams that belong to it.
         let each = period.mul_div(n, 1);
         let jitter = period.mul_div(7, 16);
         let spacing = self.spacing.get_or_insert_with(|| Spacing::new(limit, each, jitter));
-        let due = due || self.owed;
-        self.owed = due && !spacing.take(captured_ns, arrival);
-        due && !self.owed
+        due && spacing.take(captured_ns, arrival)
     }
 
     /// Returns true if the source is no faster than the rate.
@@ -168,9 +172,10 @@ impl TemporalScaler {
         let stands = passed.is_some_and(|passed| passed >= interval.mul_div(2, 1));
         self.since = if next || stands { arrival } else { since };
         if next {
-            // One instant without a sample is left to the next one.
+            // One instant without a sample is left to the next one, unless several are without: that is a pause.
             let left = last.map_or(here, |last| last.saturating_add(1));
-            self.instant = Some(left.max(here.saturating_sub(1)));
+            let is_pause = here > left.saturating_add(2);
+            self.instant = Some(if is_pause { here } else { left.max(here.saturating_sub(1)) });
         }
         next || stands
     }

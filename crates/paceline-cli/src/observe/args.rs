@@ -166,6 +166,10 @@ impl LookArgs {
         if let Some(audio) = form.audio {
             builder = builder.audio(audio.rate, audio.channels);
         }
+        // A stream that is shared has the same bit rate, of coded samples or of whole ones.
+        if let Some(bits) = form.bitrate.or(form.rate.bits_per_s) {
+            builder = builder.bitrate(bits.get());
+        }
         self.wish.apply(builder)
     }
 

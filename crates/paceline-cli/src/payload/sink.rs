@@ -251,8 +251,12 @@ fn rate(asked: RequestedRate, node: &Node, publisher: PublisherId) -> FrameRate 
 }
 
 fn header_rate(declared: Option<f64>, max_hz: Option<f64>, every: Option<u32>) -> FrameRate {
-    let hz = declared.or(max_hz).unwrap_or(30.0);
-    let hz = max_hz.map_or(hz, |max| max.min(hz)) / f64::from(every.unwrap_or(1));
+    // The limit applies to what remains after one in n.
+    let hz = match (declared, max_hz) {
+        (None, Some(max)) => max,
+        _ => declared.unwrap_or(30.0) / f64::from(every.unwrap_or(1)),
+    };
+    let hz = max_hz.map_or(hz, |max| max.min(hz));
     #[expect(clippy::cast_possible_truncation, reason = "in the range of u32 by clamp")]
     let millihertz = (hz * 1_000.0).round().clamp(1.0, f64::from(u32::MAX)) as u32;
     match millihertz % 1_000 {
@@ -276,6 +280,8 @@ mod tests {
         assert_eq!(rate_of(Some(30.0), Some(10.0), None), (10, 1));
         assert_eq!(rate_of(Some(30.0), Some(50.0), None), (30, 1));
         assert_eq!(rate_of(Some(30.0), None, Some(4)), (7_500, 1_000));
+        assert_eq!(rate_of(Some(30.0), Some(10.0), Some(2)), (10, 1));
+        assert_eq!(rate_of(Some(30.0), Some(20.0), Some(2)), (15, 1));
         assert_eq!(rate_of(Some(29.97), None, None), (29_970, 1_000));
         assert_eq!(rate_of(Some(0.0), None, None), (1, 1_000));
     }

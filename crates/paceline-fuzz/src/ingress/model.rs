@@ -161,8 +161,8 @@ struct Picker {
     since: Option<u64>,
     /// The numbers and capture times of the samples that were taken under a contract, with a limit and a declared period.
     spaced: Vec<(u64, i128)>,
-    /// The last due sample was too early for a contract.
-    owed: bool,
+    /// The last sample that counted under a contract with a limit and a declared period, and its number.
+    counted: Option<(u64, u64)>,
 }
 
 impl Picker {
@@ -177,7 +177,7 @@ impl Picker {
             unused: true,
             free: None,
             spaced: Vec::new(),
-            owed: false,
+            counted: None,
             since: None,
         };
         picker.free = picker.step().zip(after).map(|(step, (_, at))| i128::from(at) / step + 1);
@@ -225,17 +225,18 @@ impl Picker {
             (Some(step), Some(period)) => {
                 let slack = period / 16 * 7;
                 let at = |number: i128| (number * period + slack).div_euclid(step);
+                let known = self.counted.replace((seq, number));
+                let known =
+                    known.filter(|it| i128::from(it.0) + n == i128::from(seq) && it.1 < number);
+                let missing = (here - n).max(0);
                 let due = match self.aligned {
-                    true => last < 0 || at((here - n).max(0)) < at(here),
+                    true => last < 0 || at(known.map_or(missing, |it| it.1.into())) < at(here),
                     false => last < 0 || at(before) < at(here.div_euclid(n) * n),
                 };
                 if !self.aligned {
                     return due;
                 }
-                let due = due || self.owed;
-                let taken = due && self.is_apart((seq, captured), step, (n, period));
-                self.owed = due && !taken;
-                taken
+                due && self.is_apart((seq, captured), step, (n, period))
             }
             (Some(step), None) => self.limit(i128::from(captured) / step, seq),
         }
@@ -274,7 +275,8 @@ impl Picker {
         let free = self.free.filter(|free| here + 2 >= *free);
         let taken = free.is_none_or(|free| free <= here);
         if taken {
-            self.free = Some(free.map_or(here + 1, |free| here.max(free + 1)));
+            let next = free.map_or(here + 1, |free| free + 1);
+            self.free = Some(if here > next + 1 { here + 1 } else { here.max(next) });
         }
         // One sample arrives per millisecond.
         let waited = i128::from(seq.saturating_sub(*self.since.get_or_insert(seq))) * 1_000_000;

@@ -347,14 +347,14 @@ impl Admission {
         }
         let asked = self.reservations.request(now, &wanted);
         if self.puts_off(now, key, &wanted, &asked) {
-            return;
+            return self.turns.give_back();
         }
         self.asks.insert(key, Asked::new(basis, wanted));
         self.pend(me, key, asked);
     }
 
-    /// Returns true if a link of this node refuses a new request while a repeated one holds room there. It will be requested
-    /// again when that is answered; no other one is repeated until then.
+    /// Returns true if this node refuses a new request while a repeated one to the same next node holds room. It will be
+    /// requested again when that is answered; no other one is repeated until then.
     fn puts_off<T>(
         &mut self,
         now: Instant,
@@ -403,6 +403,10 @@ impl Admission {
         if asked.request == wanted {
             asked.basis = basis;
             self.settle(key);
+        } else if self.backoffs.contains_key(&key)
+            && wanted.path.get(1).is_some_and(|next| self.put_off.contains(next))
+        {
+            self.wake = self.wake.min(now + TURN);
         } else if asked.basis.request == basis.request && now < asked.retry_at {
             self.wake = self.wake.min(asked.retry_at);
         } else if !self.waits(now, key, &basis, round.news) {

@@ -160,7 +160,7 @@ pub(super) fn trunk(publisher: PublisherId, stays_apart: bool, form: Form) -> Tr
     let Rate { every, max_millihertz, bits_per_s } = form.rate;
     let number = |limit: Option<NonZeroU32>| limit.map_or(0, NonZeroU32::get);
     let (every, limit) = (every.get(), number(max_millihertz));
-    // The links of a bit rate limit depend on all samples before, so no other stream carries its samples.
+    // The samples that a bit rate limit selects depend on all before, so no other stream carries them.
     let (rate, counts) = match stays_apart || bits_per_s.is_some() {
         true => (TrunkRate::Apart, [every, limit, number(bits_per_s)]),
         false => (TrunkRate::Shared { every, limit }, [0; 3]),

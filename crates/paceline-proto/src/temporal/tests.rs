@@ -124,6 +124,51 @@ fn a_stream_of_a_clock_that_stands_still_goes_on() {
     assert_eq!(taken.count(), 24, "every 200 ms");
 }
 
+/// Returns the indices that a scaler of a contract takes, by the numbers of the publisher's grid.
+fn taken_aligned(rate: Rate, period: Duration, times: &[u64], from: usize) -> Vec<usize> {
+    let mut grid = CaptureGrid::new(Some(period));
+    let mut scaler = TemporalScaler::new(rate, Some(period));
+    scaler.align();
+    let numbers: Vec<u64> =
+        times.iter().map(|at| CaptureGrid::number(*at, grid.shift(*at), period)).collect();
+    let takes = |k: &usize| scaler.take_numbered((*k as u64, numbers[*k]), times[*k], None);
+    (from..times.len()).filter(takes).collect()
+}
+
+#[test]
+fn a_contract_of_a_publisher_below_its_declared_rate_does_not_starve() {
+    // 10 Hz are published, and 100 or 30 Hz declared: at least as many remain as of samples at the declared rate.
+    for (declared, limit, least) in [(10, 5, 19), (10, 1, 3), (33, 5, 65), (33, 1, 12)] {
+        for phase in (0..20).map(|k| k * 5_000_000) {
+            let times: Vec<u64> = (0..400).map(|k| BASE + phase + k * 100_000_000).collect();
+            let got =
+                taken_aligned(max_hz(limit), Duration::from_millis(declared), &times, 0).len();
+            assert!(got >= least, "{declared} ms, {limit} Hz, phase {phase}: {got} of 400");
+        }
+    }
+}
+
+#[test]
+fn a_late_capture_does_not_move_a_contract_to_other_instants() {
+    let mut times: Vec<u64> = (0..600).map(|k| BASE + k * 33_333_333).collect();
+    times[30] += 15_000_000;
+    times[31] += 3_000_000;
+    for limit in [5, 7, 10, 20] {
+        let early = taken_aligned(max_hz(limit), PERIOD, &times, 0);
+        let late = taken_aligned(max_hz(limit), PERIOD, &times, 60);
+        let same = |all: &[usize]| all.iter().copied().filter(|k| *k >= 80).collect::<Vec<_>>();
+        assert_eq!(same(&early), same(&late), "{limit} Hz");
+        assert!(early.len().abs_diff(20 * limit as usize) <= 3, "{limit} Hz: {}", early.len());
+    }
+}
+
+#[test]
+fn a_pause_leaves_no_instants_to_later_samples() {
+    let times = [500, 5_900, 5_950, 6_000, 6_050]
+        .map(|millis| BASE / 1_000_000_000 * 1_000_000_000 + millis * 1_000_000);
+    assert_eq!(taken(max_hz(1), None, &times).len(), 3, "one of each second");
+}
+
 #[test]
 fn a_sample_that_was_held_for_a_new_stream_begins_it() {
     for declared in [Some(PERIOD), None] {

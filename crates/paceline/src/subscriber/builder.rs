@@ -93,7 +93,7 @@ impl<'a> SubscriberBuilder<'a> {
 
     /// Requests one sample in `n`, from 1 to 4,294,967,295. Defaults to every sample.
     ///
-    /// With [`Self::max_hz`] both limits hold. In a [change](crate::Node::change) the first of both replaces the rate.
+    /// With [`Self::max_hz`] both limits hold. In a [change](crate::Node::change) the first of the two calls replaces the rate.
     pub fn every(self, n: u32) -> Self {
         self.set(|draft| draft.every(n))
     }

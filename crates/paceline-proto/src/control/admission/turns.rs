@@ -43,6 +43,11 @@ impl Turns {
         may
     }
 
+    /// Returns a slot whose request was not sent.
+    pub(super) fn give_back(&mut self) {
+        self.pending = self.pending.saturating_sub(1);
+    }
+
     /// Grows the window after an answer.
     pub(super) fn answered(&mut self) {
         self.window = (self.window + 1).min(MOST);
