@@ -12,7 +12,7 @@ use paceline_sched::Duration;
 
 /// The current method of scaling.
 enum Way {
-    Thin(Thin),
+    Thin(Box<Thin>),
     Code(Box<Coder>),
 }
 
@@ -46,7 +46,7 @@ impl Video {
                 coder.serve(&sample, places);
                 let bytes = coder.take_bytes();
                 if coder.is_stuck() && !self.form.converts() {
-                    self.way = Way::Thin(Thin::new(self.form.rate, self.period, false));
+                    self.way = Way::Thin(Box::new(Thin::new(self.form.rate, self.period, false)));
                 }
                 return bytes;
             }
@@ -80,6 +80,6 @@ impl Video {
 fn first_way(form: Form, period: Option<Duration>, decodes: bool) -> Way {
     match form.converts() {
         true => Way::Code(Box::new(Coder::new(form, period))),
-        false => Way::Thin(Thin::new(form.rate, period, decodes)),
+        false => Way::Thin(Box::new(Thin::new(form.rate, period, decodes))),
     }
 }
