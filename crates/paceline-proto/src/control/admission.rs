@@ -338,11 +338,7 @@ impl Admission {
         }
         let link = self.link_on(round, pair, &basis.path);
         let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
-        let next = wanted.path.get(1);
-        let is_after =
-            self.backoffs.contains_key(&key) && next.is_some_and(|it| self.put_off.contains(it));
-        if is_after || !self.takes_turn(now, key) {
-            self.wake = self.wake.min(now + TURN);
+        if self.is_after(now, key, &wanted) || !self.takes_turn(now, key) {
             return;
         }
         let asked = self.reservations.request(now, &wanted);
@@ -351,6 +347,17 @@ impl Admission {
         }
         self.asks.insert(key, Asked::new(basis, wanted));
         self.pend(me, key, asked);
+    }
+
+    /// Returns true if a repeated request must wait until a new one to the same next node is answered.
+    fn is_after(&mut self, now: Instant, key: PairKey, wanted: &Request) -> bool {
+        let next = wanted.path.get(1);
+        let is_after =
+            self.backoffs.contains_key(&key) && next.is_some_and(|it| self.put_off.contains(it));
+        if is_after {
+            self.wake = self.wake.min(now + TURN);
+        }
+        is_after
     }
 
     /// Returns true if this node refuses a new request while a repeated one to the same next node holds room. It will be
@@ -400,15 +407,14 @@ impl Admission {
             return self.settle(key);
         }
         let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
+        let (same, retry_at) = (asked.basis.request == basis.request, asked.retry_at);
         if asked.request == wanted {
             asked.basis = basis;
             self.settle(key);
-        } else if self.backoffs.contains_key(&key)
-            && wanted.path.get(1).is_some_and(|next| self.put_off.contains(next))
-        {
-            self.wake = self.wake.min(now + TURN);
-        } else if asked.basis.request == basis.request && now < asked.retry_at {
-            self.wake = self.wake.min(asked.retry_at);
+        } else if self.is_after(now, key, &wanted) {
+            // Its turn is later.
+        } else if same && now < retry_at {
+            self.wake = self.wake.min(retry_at);
         } else if !self.waits(now, key, &basis, round.news) {
             self.change(now, round.me, key, wanted, basis);
         }

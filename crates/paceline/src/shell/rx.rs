@@ -66,7 +66,7 @@ struct Arriving {
     receiver: Receiver,
     batch: Vec<Received>,
     /// The epochs of the last header that was passed to the egress thread.
-    told: (u32, u32),
+    passed: (u32, u32),
     /// True if the neighbour was muted for malformed frames and may still be.
     unread: bool,
     /// The neighbour has left; its unfinished samples are discarded next.
@@ -533,7 +533,7 @@ impl LinkRx {
         };
         let now = clock::now();
         let mut guard = lock(&neighbour.state);
-        let Arriving { receiver, batch, told, unread, .. } = &mut *guard;
+        let Arriving { receiver, batch, passed, unread, .. } = &mut *guard;
         let (bytes, hears) =
             (frame.len(), |flood, bytes| self.hears(&neighbour, from, flood, now, bytes));
         if *unread {
@@ -576,10 +576,10 @@ impl LinkRx {
         // Wake the egress thread only for urgent content. Later headers repeat the rest.
         let Some(heard) = heard else { return };
         let epochs = (heard.epoch, heard.known);
-        if heard.ack_now || heard.ack.is_some() || epochs != *told {
+        if heard.ack_now || heard.ack.is_some() || epochs != *passed {
             // If the queue is full the content is lost, and the peer repeats its request.
             if self.heard.push((from, heard)).is_ok() {
-                *told = epochs;
+                *passed = epochs;
             }
             self.waker.wake();
         }

@@ -135,7 +135,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// are delivered unchanged.
     ///
     /// Of other data, and of pictures that are neither coded nor scaled, whole samples are left out, evenly: in any time t at
-    /// most two samples and the bit rate × t pass. A sample that is larger than a second of the bit rate passes too, but
+    /// most the bit rate × t passes, and two samples more. A sample that is larger than a second of the bit rate passes too, but
     /// rarely. Coded sound is delivered unchanged.
     ///
     /// Pictures and video accept rates from 1,000. Below the lowest quality, pictures are left out.
