@@ -1,8 +1,9 @@
 //! The interval at which the ends of an idle hop probe each other, and the silence after which it is down.
 //!
-//! A probe costs its headers, so a slow link probes more rarely, and detects a dead hop later. Each end announces its own
-//! interval in every frame, and both use the longer of the two. So the ends of a link may have different capacities, and a
-//! capacity may change.
+//! A probe costs its headers, so a slow link probes more rarely, and detects a dead hop later. A probe is also not sent before
+//! the answer to the last one could have arrived: a new or repaired TCP connection may carry a single packet per round trip
+//! (RFC 5681, section 3.1), and its ends are silent as long. Each end announces its own interval in every frame, and both use
+//! the longer of the two. So the ends of a link may have different capacities, and a capacity may change.
 
 use paceline_sched::{Capacity, Duration};
 
@@ -14,7 +15,7 @@ const IDLE_SHARE: u64 = 50;
 /// The number of intervals of silence after which a hop is down.
 const SILENT_INTERVALS: u64 = 3;
 
-/// The interval of probes on an idle hop: 600 ms, and longer on a slow link.
+/// The interval of probes on an idle hop: 600 ms, and longer on a slow link or a long path.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct ProbeInterval(u16);
 
@@ -31,7 +32,18 @@ impl ProbeInterval {
     pub fn of(capacity: Option<Capacity>, hops: usize) -> Self {
         let Some(capacity) = capacity else { return Self::SHORTEST };
         let bytes = PROBE_BYTES.saturating_mul(IDLE_SHARE).saturating_mul(hops.max(1) as u64);
-        let units = capacity.time_for(bytes).as_nanos().div_ceil(Self::UNIT.as_nanos());
+        Self::of_time(capacity.time_for(bytes))
+    }
+
+    /// Returns the interval for a path with this round trip: the round trip, in full tenths of a second.
+    #[must_use]
+    pub fn of_round_trip(trip: Duration) -> Self {
+        Self::of_time(trip)
+    }
+
+    /// Returns the shortest interval that is not shorter than `time`, within the range.
+    fn of_time(time: Duration) -> Self {
+        let units = time.as_nanos().div_ceil(Self::UNIT.as_nanos());
         let units = u16::try_from(units).unwrap_or(u16::MAX);
         Self(units).clamp(Self::SHORTEST, Self::LONGEST)
     }
@@ -85,6 +97,13 @@ mod tests {
         assert_eq!((of(9_600, 1), of(2_400, 1)), (millis(12_500), millis(50_000)));
         assert_eq!((of(8, 1), of(8, usize::MAX)), (millis(600_000), millis(600_000)));
         assert_eq!(of(2_400, 0), of(2_400, 1));
+    }
+
+    #[test]
+    fn a_probe_waits_for_the_answer_to_the_last_one() {
+        let of = |micros| ProbeInterval::of_round_trip(Duration::from_micros(micros)).tenths();
+        assert_eq!((of(0), of(600_000), of(600_001)), (6, 6, 7));
+        assert_eq!((of(4_000_000), of(u64::MAX / 1_000)), (40, 6_000));
     }
 
     #[test]

@@ -14,6 +14,14 @@ impl Link {
         self.hops.add(now, node, epoch, &self.pacer.wire);
     }
 
+    /// Sets the round trip to a hop that is expected before the first measurement; the handshake of its transport is an upper
+    /// bound. Probes are not more frequent than that, and the hop may be silent for three of them.
+    pub fn expect_round_trip(&mut self, now: Instant, node: NodeId, trip: Duration) {
+        if let Some(neighbour) = self.hops.get_mut(node) {
+            neighbour.hop.expect_round_trip(now, trip);
+        }
+    }
+
     /// Removes a hop that the transport reports as gone.
     pub fn remove_hop(&mut self, node: NodeId) {
         let up = self.hops.is_up(node);

@@ -83,6 +83,8 @@ struct Way {
     bytes: u64,
     /// Frames have arrived since this instant that no frame has answered.
     unanswered: Option<Instant>,
+    /// Frames leave together, once per this time: the frame that follows waits for an acknowledgement of the layers below.
+    bunches: Option<Duration>,
     /// One in so many frames is lost.
     loses: Option<u64>,
     seen: u64,
@@ -96,6 +98,10 @@ impl Way {
             (self.packets + 1, self.bytes + bytes, self.seen + 1);
         let time = self.capacity.map_or(Duration::ZERO, |it| it.time_for(bytes));
         self.free_at = self.free_at.max(now) + time;
+        if let Some(trip) = self.bunches.map(Duration::as_nanos) {
+            let leaves = self.free_at.as_nanos().next_multiple_of(trip);
+            self.free_at = Instant::from_nanos(leaves);
+        }
         back.unanswered = None;
         if self.loses.is_none_or(|loses| !self.seen.is_multiple_of(loses)) {
             self.carried.push_back((self.free_at + self.delay, frame));
@@ -285,6 +291,22 @@ fn control_frames_do_not_answer_control_frames() {
                 idle(delay, [capacity, capacity], carrier).unwrap();
             }
         }
+    }
+}
+
+#[test]
+fn a_hop_stays_up_while_tcp_sends_once_per_round_trip() {
+    for millis in [200, 500, 1_000, 2_000] {
+        let delay = Duration::from_millis(millis);
+        let trip = delay.mul_div(2, 1);
+        let mut wired = Wired::new(delay, [None; 2], Carrier::Ordered);
+        let (now, dialer) = (wired.now, &mut wired.ends[0]);
+        dialer.link.expect_round_trip(now, dialer.other, trip);
+        wired.ways.iter_mut().for_each(|way| way.bunches = Some(trip));
+        wired.run(Duration::from_secs(120), true);
+        assert!(wired.ends.iter().all(|end| end.hop().is_up()), "{delay}");
+        let ups = wired.changes.iter().filter(|it| matches!(it, LinkEvent::HopUp(_))).count();
+        assert_eq!((ups, wired.changes.len()), (2, 2), "{delay}: {:?}", wired.changes);
     }
 }
 

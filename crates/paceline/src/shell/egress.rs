@@ -230,6 +230,7 @@ impl Egress {
             return;
         };
         self.link.add_hop(now, node, shared.epoch.load(Ordering::Acquire));
+        self.link.expect_round_trip(now, node, self.transport.met_within(node).into());
         self.hops.insert(node, shared);
         self.share_hop(node);
         tracing::debug!("link {}: node {node} found", self.index);

@@ -191,6 +191,12 @@ impl Transport {
         self.shared.peers.get(node).is_some()
     }
 
+    /// Returns the time that the introductions took on the newest connection to a node: one round trip or more at the end that
+    /// has connected; zero at the other end, and without a connection.
+    pub(crate) fn met_within(&self, node: NodeId) -> Duration {
+        self.shared.peers.get(node).map_or(Duration::ZERO, |peer| peer.met_within)
+    }
+
     /// Sets the interval of the probes of a hop, at which its connections show that they are alive.
     pub(crate) fn set_interval(&self, node: NodeId, probes: ProbeInterval) {
         self.shared.peers.set_interval(node, probes);

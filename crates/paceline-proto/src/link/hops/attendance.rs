@@ -25,7 +25,9 @@ const DOUBLED_MAX: u32 = 3;
 /// The times of the last frames to and from a hop, and the intervals of both ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attendance {
+    /// The interval that the capacity allows, and the one that the round trip allows.
     own: ProbeInterval,
+    trip: ProbeInterval,
     theirs: ProbeInterval,
     last_heard: Instant,
     last_sent: Instant,
@@ -46,6 +48,7 @@ impl Attendance {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             own: ProbeInterval::SHORTEST,
+            trip: ProbeInterval::SHORTEST,
             theirs: ProbeInterval::SHORTEST,
             last_heard: now,
             last_sent: Instant::ZERO,
@@ -59,25 +62,41 @@ impl Attendance {
 
     /// Returns the state after the hop has restarted. The other end may know neither.
     pub(super) fn restarted(&self, now: Instant) -> Self {
-        Self { own: self.own, theirs: self.theirs, ..Self::new(now) }
+        Self { own: self.own, trip: self.trip, theirs: self.theirs, ..Self::new(now) }
     }
 
     /// Returns this end's own interval.
-    pub(super) const fn own(&self) -> ProbeInterval {
-        self.own
+    pub(super) fn own(&self) -> ProbeInterval {
+        self.own.max(self.trip)
     }
 
-    /// Sets this end's own interval. A probe announces it, and is repeated at the shortest interval until it is answered.
+    /// Sets the interval that the capacity allows. A probe announces a change, and is repeated once per round trip, or at the
+    /// shortest interval, until it is answered.
     pub(super) fn set_own(&mut self, now: Instant, interval: ProbeInterval) {
-        if interval != self.own {
-            self.own = interval;
+        self.change(now, |it| it.own = interval);
+    }
+
+    /// Follows the round trip of the path, but not a slightly shorter one: each change is announced.
+    pub(super) fn note_trip(&mut self, now: Instant, trip: Duration) {
+        let (trip, old) = (ProbeInterval::of_round_trip(trip), self.trip);
+        let much_shorter =
+            trip.time() < old.time().mul_div(3, 4) || trip == ProbeInterval::SHORTEST;
+        if trip > old || much_shorter {
+            self.change(now, |it| it.trip = trip);
+        }
+    }
+
+    fn change(&mut self, now: Instant, set: impl FnOnce(&mut Self)) {
+        let before = self.own();
+        set(self);
+        if self.own() != before {
             self.changed_at = Some(now);
         }
     }
 
     /// Returns the interval on this hop: the longer one of both ends.
     pub(super) fn interval(&self) -> ProbeInterval {
-        self.own.max(self.theirs)
+        self.own().max(self.theirs)
     }
 
     /// Records a frame of the other end, with its interval.
@@ -128,7 +147,7 @@ impl Attendance {
     pub(super) fn next_probe(&self, is_measured: bool) -> Instant {
         let Some(last) = self.last_ask else { return Instant::ZERO };
         if let Some(changed) = self.changed_at {
-            let again = last + ProbeInterval::SHORTEST.time();
+            let again = last + self.trip.time();
             return if last < changed { changed } else { again };
         }
         let every = self.interval().time();
@@ -198,6 +217,27 @@ mod tests {
         attendance.note_heard(at(40), ProbeInterval::SHORTEST);
         assert_eq!(attendance.patience_ends(true), at(15_040));
         assert_eq!(attendance.restarted(at(50)).interval(), slow);
+    }
+
+    #[test]
+    fn a_probe_waits_for_a_long_round_trip() {
+        let mut attendance = Attendance::new(at(0));
+        attendance.note_sent(at(0), at(0), true);
+        let mut tenths = |trip: u64| {
+            attendance.note_trip(at(1), Duration::from_millis(trip));
+            (attendance.own().tenths(), attendance.changed_at.take().is_some())
+        };
+        assert_eq!(tenths(590), (6, false));
+        assert_eq!(tenths(4_010), (41, true));
+        assert_eq!(tenths(3_900), (41, false), "slightly shorter");
+        assert_eq!(tenths(3_000), (30, true));
+        assert_eq!(tenths(500), (6, true));
+        attendance.note_trip(at(1), Duration::from_secs(4));
+        assert_eq!(attendance.next_probe(true), at(1), "at once");
+        attendance.note_sent(at(2), at(2), true);
+        assert_eq!(attendance.next_probe(true), at(4_002), "again");
+        assert_eq!(attendance.patience_ends(true), at(12_000));
+        assert_eq!(attendance.restarted(at(9)).own().tenths(), 40);
     }
 
     #[test]

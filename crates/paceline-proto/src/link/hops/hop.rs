@@ -202,6 +202,11 @@ impl Hop {
         self.attendance.set_own(now, interval);
     }
 
+    /// Sets the round trip that is expected before the first measurement: probes are not more frequent.
+    pub(in crate::link) fn expect_round_trip(&mut self, now: Instant, trip: Duration) {
+        self.attendance.note_trip(now, trip);
+    }
+
     /// Returns the interval of probes on this hop: the longer one of both ends.
     #[must_use]
     pub fn probe_interval(&self) -> ProbeInterval {
@@ -369,7 +374,7 @@ impl Hop {
                 self.attendance.note_answered(left);
                 self.rtt.note(now, (trip, held), trip);
                 let took = (now + wire_time(bytes)).since(left);
-                self.transit.note(bytes, (took, held), wire_time(bytes));
+                self.note_transit(now, bytes, (took, held), wire_time(bytes));
             }
             return 0;
         }
@@ -398,10 +403,24 @@ impl Hop {
             if oldest.asked && oldest.seq + 1 == end {
                 self.trips.note(trip);
                 self.rtt.note(now, (trip, held), waited);
-                self.transit.note(oldest.bytes, (took, held), wire_time(oldest.bytes));
+                self.note_transit(now, oldest.bytes, (took, held), wire_time(oldest.bytes));
             }
         }
         lost
+    }
+
+    /// Records that a frame was acknowledged after `took`, and was held at the other end.
+    fn note_transit(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        (took, held): (Duration, Duration),
+        wire_time: Duration,
+    ) {
+        self.transit.note(bytes, (took, held), wire_time);
+        if let Some(trip) = self.transit.round_trip() {
+            self.attendance.note_trip(now, trip);
+        }
     }
 
     /// Restarts the hop with a higher epoch and nothing in flight. It is down until the other end knows the

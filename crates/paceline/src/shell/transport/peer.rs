@@ -10,6 +10,7 @@ use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use quinn::Connection;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// A connected peer, and the way of frames to it.
@@ -19,6 +20,8 @@ pub(super) struct Peer {
     pub(super) proof: Proof,
     pub(super) outbox: Outbox,
     pub(super) liveness: Liveness,
+    /// The time that the introductions took, if this end has connected.
+    pub(super) met_within: Duration,
     /// The connection that carries frames in datagrams. Without it they go into the stream.
     datagrams: Option<Connection>,
     /// The number of the next frame that does not fit into one datagram.
@@ -28,16 +31,18 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Returns the peer at the other end of a new connection. `probes` is the interval of this end's link.
+    /// Returns the peer at the other end of a new connection. `probes` is the interval of this end's link, and `met_within` is
+    /// at least the round trip, or zero.
     pub(super) fn new(
         from: String,
         proof: Proof,
         datagrams: Option<Connection>,
         probes: ProbeInterval,
+        met_within: Duration,
     ) -> Self {
         let (outbox, next_split, ends) = (Outbox::default(), AtomicU32::new(0), Notify::new());
-        let liveness = Liveness::new(probes);
-        Self { from, proof, outbox, liveness, datagrams, next_split, ends }
+        let liveness = Liveness::new(probes.max(ProbeInterval::of_round_trip(met_within.into())));
+        Self { from, proof, outbox, liveness, met_within, datagrams, next_split, ends }
     }
 
     /// Returns the name that it has proven.

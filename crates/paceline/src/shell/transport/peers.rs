@@ -90,9 +90,16 @@ impl Peers {
 mod tests {
     use super::super::proof::Proof;
     use super::*;
+    use std::time::Duration;
 
     fn peer() -> Arc<Peer> {
-        Arc::new(Peer::new(String::new(), Proof::Nothing, None, ProbeInterval::SHORTEST))
+        Arc::new(Peer::new(
+            String::new(),
+            Proof::Nothing,
+            None,
+            ProbeInterval::SHORTEST,
+            Duration::ZERO,
+        ))
     }
 
     #[test]

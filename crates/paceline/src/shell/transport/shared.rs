@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::task::coop::consume_budget;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// The interval of reading the certificates again and checking those of the peers.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -128,7 +128,10 @@ impl Shared {
         let Opened { from, mut reader, mut writer, proof, quic } = opened;
         let leaf = proof.certificates().and_then(<[_]>::first);
         let met = meet(&mut reader, &mut writer, &self.introduction, leaf);
+        let began_at = Instant::now();
         let met = timeout(self.opening.max, met).await;
+        // An end that has connected waits for the answer to its introduction. The other end may have got one already.
+        let met_within = if began.is_none() { began_at.elapsed() } else { Duration::ZERO };
         let silent =
             if began.is_some() { "it sent no introduction" } else { cause::NO_INTRODUCTION };
         let node = match met.unwrap_or_else(|_| Err(silent.to_owned())) {
@@ -142,7 +145,7 @@ impl Shared {
             return Err("newer connections ended the handshake".to_owned());
         }
         let datagrams = quic.as_ref().filter(|(_, sends)| *sends).map(|(it, _)| it.clone());
-        let peer = Arc::new(Peer::new(from, proof, datagrams, self.probes));
+        let peer = Arc::new(Peer::new(from, proof, datagrams, self.probes, met_within));
         let quic = quic.map(|(connection, _)| connection);
         let its = peer.clone();
         let mut writing = tokio::spawn(async move {
