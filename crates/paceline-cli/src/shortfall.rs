@@ -216,6 +216,9 @@ const fn remedy(reason: DropReason) -> &'static str {
         DropReason::Duplicate => "they had been delivered before",
         DropReason::TooLarge => "they are larger than a node accepts",
         DropReason::Undecodable => "they need a picture that was not delivered",
+        DropReason::OverRights => {
+            "they exceed the rate or bandwidth of the publisher's rule; lower its rate, or grant more"
+        }
         DropReason::Policed => "they arrive faster than their class or rule allows",
         DropReason::Loop => "a node had already sent them to plain programs",
         DropReason::NotImported | DropReason::NotExported => {

@@ -13,6 +13,7 @@ use paceline_proto::control::{
     Control, ControlOutput, HopInfo, NodeView, PublisherSpec, SubscriptionSpec, Topic,
 };
 use paceline_proto::plan::{SourceKey, Target};
+use paceline_proto::pull::Question;
 use paceline_proto::rights::{
     AccessPolicy, AccessRule, GrantedTags, PeerName, Right, Rights, RuleRights,
 };
@@ -134,16 +135,12 @@ impl Member {
     }
 }
 
-/// Returns true if a question of an intruder gains it something.
-///
-/// Questions without a tag are checked by `Control`, and pulls by `Control::may`. Members with any right may ask for the
-/// time; a node ignores a question of an unknown topic.
-fn gains(control: &mut Control, (via, asker): (NodeId, NodeId), body: &Bytes) -> bool {
+/// Returns true if a question gains the intruder something. No honest node asks any here. Members with any right may ask for
+/// the time and end a pull; a node ignores a question of an unknown topic.
+fn gains(body: &Bytes) -> bool {
     match Topic::split(body.clone()) {
         None | Some((Topic::Time, _)) => false,
-        Some((Topic::Pull, _)) => {
-            control.may((via, asker), Right::Pull, &Tag::new("secret/a").unwrap()).is_ok()
-        }
+        Some((Topic::Pull, rest)) => Question::decode(rest).is_ok_and(|it| it.tag().is_some()),
         Some(_) => true,
     }
 }
@@ -237,11 +234,15 @@ impl World {
                         let to = [GUARDED, GOOD, FAR][self.chance.below(3)];
                         let topic = [Topic::Status, Topic::Pull, Topic::Passages, Topic::Feedback]
                             [self.chance.below(4)];
-                        control.ask(now, to, Bytes::from(vec![topic.code()]));
+                        let pull =
+                            Question::Order { tag: Tag::new(tag).unwrap(), samples: 1 }.encode();
+                        let plain = Bytes::from(vec![topic.code()]);
+                        control.ask(now, to, if topic == Topic::Pull { pull } else { plain });
                     }
                     6 => {
                         let index = u32::try_from(self.chance.below(3)).unwrap_or_default();
-                        let id = SubscriptionId { node: GUARDED, index };
+                        let node = [GUARDED, GOOD, FAR][self.chance.below(3)];
+                        let id = SubscriptionId { node, index };
                         control.change_subscription(now, id, &wants("own/*"));
                     }
                     _ => control.show_token(now, Bytes::from_static(b"forged")),
@@ -293,18 +294,15 @@ impl World {
                             let outputs = outputs.map(|it| (it.target, it.subscriptions)).collect();
                             member.installed.insert(source, (from, outputs));
                         }
-                        ControlOutput::Asked { from: asker, via, body, .. }
-                            if from == GUARDED && via == INTRUDER =>
-                        {
-                            if gains(&mut member.control, (via, asker), &body) {
-                                return Err(format!("{asker} may ask {body:?}"));
-                            }
+                        ControlOutput::Asked { from: asker, body, .. } if gains(&body) => {
+                            return Err(format!("{asker} may ask {from} {body:?}"));
                         }
                         ControlOutput::ChangedFor { node, .. } => {
                             return Err(format!("{node} has changed a subscription"));
                         }
                         ControlOutput::Denied { .. } => self.outcome.denied += 1,
                         ControlOutput::Asked { .. }
+                        | ControlOutput::Used { .. }
                         | ControlOutput::Unread { .. }
                         | ControlOutput::Matching { .. }
                         | ControlOutput::Subscribed { .. }

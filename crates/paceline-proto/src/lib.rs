@@ -26,6 +26,7 @@ mod capture;
 mod carrier;
 mod classes;
 pub mod control;
+pub mod entry;
 mod envelope;
 pub mod form;
 pub mod guard;

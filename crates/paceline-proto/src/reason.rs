@@ -48,11 +48,13 @@ pub enum DropReason {
     Stale,
     /// A later sample had already left the subscription's time buffer.
     OutOfOrder,
+    /// The publisher exceeded the rate or the bandwidth of its rule where its samples enter.
+    OverRights,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -73,6 +75,7 @@ impl DropReason {
         Self::OverBudget,
         Self::Stale,
         Self::OutOfOrder,
+        Self::OverRights,
     ];
 
     /// Returns the reason's index in [`Self::ALL`], which is also its byte on the wire.
@@ -111,6 +114,7 @@ impl DropReason {
             Self::OverBudget => "over_budget",
             Self::Stale => "stale",
             Self::OutOfOrder => "out_of_order",
+            Self::OverRights => "over_rights",
         }
     }
 }

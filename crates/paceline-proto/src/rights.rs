@@ -338,6 +338,18 @@ impl Rights {
         self
     }
 
+    /// Returns the greatest rate of a stream on `tag`, in millihertz, and the greatest bytes per second of all streams, by the
+    /// rules that grant the right; `None` does not limit.
+    #[must_use]
+    pub fn limits(&self, right: Right, tag: &Tag) -> (Option<u64>, Option<u64>) {
+        let granting = || self.0.iter().filter(|rule| rule.grants(right, tag));
+        let most = |of: fn(&Quotas) -> Option<u64>| {
+            let all: Option<Vec<u64>> = granting().map(|rule| of(&rule.quotas)).collect();
+            all.and_then(|all| all.into_iter().max())
+        };
+        (most(|quotas| quotas.max_millihertz), most(|quotas| quotas.bytes_per_s))
+    }
+
     /// Returns true if no rule grants anything.
     #[must_use]
     pub fn is_empty(&self) -> bool {

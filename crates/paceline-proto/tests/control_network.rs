@@ -19,6 +19,7 @@ mod control_network {
     mod processor;
     mod proxies;
     mod publisher_requests;
+    mod questions;
     mod random;
     mod random_spares;
     mod refusals;

@@ -525,6 +525,7 @@ impl Node {
                 | ControlOutput::InForce { .. }
                 | ControlOutput::ChangeRefused { .. }
                 | ControlOutput::Denied { .. }
+                | ControlOutput::Used { .. }
                 | ControlOutput::ChangedFor { .. }
                 | ControlOutput::Unread { .. } => {}
                 ControlOutput::Asked { request, from, .. } => {

@@ -8,16 +8,18 @@ use super::report::{Bound, Report, Section, Table, Unit};
 use super::scenario::trust::Certificates;
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use paceline_cli::support::scratch::Scratch;
 use paceline_sched::Duration as Delay;
+use serde_json::Value;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Bytes and packets of an idle link, per carrier and delay (needs root)
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
-    /// Time of each measurement; on slow links at least four probes
+    /// Time of each measurement; on slow links at least ten probes
     #[arg(long = "duration", value_name = "TIME", default_value = "20s", conflicts_with = "short",
           value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
     seconds: u32,
@@ -128,18 +130,27 @@ impl Bench {
     fn measure(&self, case: Case) -> Result<Section> {
         let mut section = Section::new(case.name()).headings(["value", ""]);
         let mut table = Table::new(
-            ["one-way delay", "kbit/s there", "kbit/s back", "packets/s there", "packets/s back"]
-                .map(str::to_owned)
-                .into(),
+            [
+                "one-way delay",
+                "kbit/s there",
+                "kbit/s back",
+                "packets/s there",
+                "packets/s back",
+                "down after s",
+            ]
+            .map(str::to_owned)
+            .into(),
         );
         let rig = Rig::delayed(Delay::ZERO)?;
-        let nodes = self.nodes(case, &rig)?;
+        let robot = self.scratch.host();
+        let nodes = self.nodes(case, &rig, &robot)?;
         let probe = case.probe_every();
         let (settle, change) = if self.short { (CHANGE, CHANGE) } else { (SETTLE, CHANGE) };
         interrupt::sleep(settle.max(probe * 2))?;
         let window = if self.short { 2 } else { u64::from(self.seconds) };
-        let window = Duration::from_secs(window).max(probe * 4);
-        let mut most = Rate { bits: 0.0, packets: 0.0 };
+        // The digests of the registry come once per ten probes.
+        let window = Duration::from_secs(window).max(probe * 10);
+        let (mut most, mut down) = (Rate { bits: 0.0, packets: 0.0 }, 0.0);
         let delays: &[u64] = match (self.short, case.is_slow()) {
             (true, _) => &SHORT_DELAYS,
             (false, true) => &SLOW_DELAYS,
@@ -150,9 +161,18 @@ impl Bench {
             let trips = Duration::from_millis(2 * delay * CHANGE_TRIPS);
             interrupt::sleep((change + trips).max(probe))?;
             let [there, back] = count(&rig, window)?;
-            let values =
-                vec![there.bits / 1_000.0, back.bits / 1_000.0, there.packets, back.packets];
-            table.row(format!("{delay} ms"), values);
+            let silence = down_after(&rig, &robot)?;
+            down += f64::from(u8::from(silence.is_none()));
+            table.row(
+                format!("{delay} ms"),
+                vec![
+                    there.bits / 1_000.0,
+                    back.bits / 1_000.0,
+                    there.packets,
+                    back.packets,
+                    silence.unwrap_or(f64::NAN),
+                ],
+            );
             for rate in [there, back] {
                 most.bits = most.bits.max(rate.bits);
                 most.packets = most.packets.max(rate.packets);
@@ -164,6 +184,13 @@ impl Bench {
         section.must(bits, Unit::Count, most.bits, f64::NAN, Bound::AtMost(BITS_PER_S_MAX));
         let packets = Bound::AtMost(PACKETS_PER_S_MAX);
         section.must("most packets, each way", Unit::PerSecond, most.packets, f64::NAN, packets);
+        section.must(
+            "delays without a connection",
+            Unit::Count,
+            down,
+            f64::NAN,
+            Bound::AtMost(0.0),
+        );
         if let Some(bits) = case.bits_per_s.filter(|_| case.is_slow()) {
             let share = most.bits / bits as f64 * 100.0;
             let bound = Bound::AtMost(SHARE_PERCENT_MAX);
@@ -172,9 +199,9 @@ impl Bench {
         Ok(section)
     }
 
-    /// Starts both nodes, and waits until a command at one of them finds the other.
-    fn nodes(&self, case: Case, rig: &Rig) -> Result<[Terminal; 2]> {
-        let start = |name: &str, side: Side, place: String| -> Result<Terminal> {
+    /// Starts both nodes; commands of the robot's host find them.
+    fn nodes(&self, case: Case, rig: &Rig, robot_host: &Path) -> Result<[Terminal; 2]> {
+        let start = |name: &str, side: Side, place: String, host: &Path| -> Result<Terminal> {
             let mut link = format!("name=radio,{place}");
             if let Some(bits) = case.bits_per_s {
                 link.push_str(&format!(",capacity={bits}bit"));
@@ -187,15 +214,35 @@ impl Bench {
                 link.push_str(&format!(",tls_cert={cert},tls_key={key},tls_ca={ca}"));
             }
             let words = ["node", "--name", name, "--json", "--link", &link];
-            Terminal::start(&words, &self.scratch.host(), Some(rig.namespace(side)))
+            Terminal::start(&words, host, Some(rig.namespace(side)))
         };
         let address = format!("{}/{ROBOT_ADDRESS}:{PORT}", case.protocol);
-        let mut robot = start(ROBOT, Side::Robot, format!("listen={address}"))?;
+        let mut robot = start(ROBOT, Side::Robot, format!("listen={address}"), robot_host)?;
         robot.first_line()?;
-        let mut operator = start(OPERATOR, Side::Operator, format!("connect={address}"))?;
+        let connect = format!("connect={address}");
+        let mut operator = start(OPERATOR, Side::Operator, connect, &self.scratch.host())?;
         operator.first_line()?;
         Ok([robot, operator])
     }
+}
+
+fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// Returns the seconds of silence after which the robot's hop would be down; `None` if it is.
+fn down_after(rig: &Rig, host: &Path) -> Result<Option<f64>> {
+    let place = Some(rig.namespace(Side::Robot));
+    let mut ls = Terminal::start(&["ls", "--json"], host, place)?;
+    let lines = ls.rest(Duration::from_secs(30))?;
+    let text: String = lines.into_iter().map(|line| line.text).collect();
+    let document: Value = serde_json::from_str(&text).context("paceline ls --json")?;
+    let robot = array(&document, "nodes").find(|node| node["name"] == ROBOT);
+    let links = robot.into_iter().flat_map(|robot| array(robot, "links"));
+    let mut silences = links
+        .flat_map(|link| array(link, "neighbours"))
+        .filter_map(|neighbour| neighbour.get("down_after_us").and_then(Value::as_f64));
+    Ok(silences.find(|_| true).map(|micros| micros / 1e6))
 }
 
 /// Counts the packets on the wire for some time.

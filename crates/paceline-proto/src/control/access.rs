@@ -30,6 +30,16 @@ pub const TOKENS_MAX: usize = 1_024;
 /// The missing right of a node.
 pub(super) type Missing = (NodeId, Lack);
 
+/// The node that asks a question, as the neighbour that delivered it knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Asker {
+    /// The neighbour; this node itself for its own questions.
+    pub(super) via: NodeId,
+    pub(super) node: NodeId,
+    /// The identity of a node beyond the processes of this host, which a process of this host states.
+    pub(super) who: Option<PeerName>,
+}
+
 /// The reason why this node does not carry a pair.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Blocked {
@@ -93,10 +103,16 @@ impl Access {
                 .record(node)
                 .map_or_else(Rights::default, |record| policy.rights_of_name(&record.name)),
         };
-        Some(match self.tokens.get(&node) {
-            Some((token, _)) => granted.with(token),
-            None => granted,
-        })
+        Some(self.with_token(node, granted))
+    }
+
+    /// Returns the name by which rules grant rights to a node.
+    fn rule_name(&self, registry: &Registry, node: NodeId) -> String {
+        match (self.peers.get(&node), registry.record(node)) {
+            (Some(peer), _) => peer.rule_name(),
+            (None, Some(record)) => record.name.clone(),
+            (None, None) => PeerName::Unknown.rule_name(),
+        }
     }
 
     /// Returns true if this node has a policy.
@@ -107,7 +123,7 @@ impl Access {
     /// Returns the node whose rights count for `node` behind the neighbour `via`: `via` itself if it is a
     /// process of this host, and the node of its host if `node` is one process of several there.
     fn origin(&self, registry: &Registry, via: NodeId, node: NodeId) -> NodeId {
-        if self.peers.get(&via) == Some(&PeerName::Host) {
+        if self.is_host(via) {
             return via;
         }
         if self.peers.contains_key(&node) {
@@ -157,15 +173,20 @@ impl Access {
         self.policy.is_none() || named && (own || !self.is_leaf(registry, from))
     }
 
-    /// Checks a question of `node` that the neighbour `via` delivered. A right of [`Right::Observe`] needs no
-    /// tag.
+    /// Checks the rights that a question needs: those of the neighbour that delivered it, and of the node that asks. Returns
+    /// true if they are somebody else's, and not only those of this host's processes.
+    ///
+    /// # Errors
+    /// Returns the node and the right that it lacks.
     pub(super) fn check(
         &self,
         registry: &Registry,
-        (via, node): (NodeId, NodeId),
+        asker: &Asker,
         needed: impl Fn(&Rights) -> Result<(), Lack>,
-    ) -> Result<(), Missing> {
-        let node = self.origin(registry, via, node);
+    ) -> Result<bool, Missing> {
+        let Some(policy) = &self.policy else { return Ok(false) };
+        let via = asker.via;
+        let node = self.origin(registry, via, asker.node);
         for of in BTreeSet::from([via, node]) {
             let Some(rights) = self.rights(registry, of) else { continue };
             needed(&rights).map_err(|lack| (of, lack))?;
@@ -173,7 +194,48 @@ impl Access {
                 return Err((via, Lack::Right(Right::Relay)));
             }
         }
-        Ok(())
+        if !self.is_host(via) {
+            return Ok(true);
+        }
+        let Some(who) = &asker.who else { return Ok(false) };
+        let rights = self.with_token(asker.node, policy.rights_of(who));
+        needed(&rights).map_err(|lack| (asker.node, lack))?;
+        Ok(true)
+    }
+
+    /// Returns the identity to state for a question that is passed on. Nodes of other hosts know the nodes by their records,
+    /// but for the processes of this host all come from this one.
+    pub(super) fn identity(&self, registry: &Registry, asker: Asker) -> Option<PeerName> {
+        let via = asker.via;
+        if via == registry.me() {
+            return None;
+        }
+        if self.is_host(via) {
+            return asker.who;
+        }
+        let node = self.origin(registry, via, asker.node);
+        let known = self.peers.get(&node).filter(|peer| **peer != PeerName::Host);
+        let named = || match registry.record(node) {
+            Some(record) if node != via && !self.is_host(node) => {
+                PeerName::Certified(record.name.clone())
+            }
+            // It claims to be a process of this host.
+            Some(_) | None => self.peers.get(&via).cloned().unwrap_or(PeerName::Unknown),
+        };
+        Some(known.cloned().unwrap_or_else(named))
+    }
+
+    /// Returns true if the neighbour is a process of this host and user.
+    fn is_host(&self, node: NodeId) -> bool {
+        self.peers.get(&node) == Some(&PeerName::Host)
+    }
+
+    /// Returns the rights of a node together with those by its token.
+    fn with_token(&self, node: NodeId, granted: Rights) -> Rights {
+        match self.tokens.get(&node) {
+            Some((token, _)) => granted.with(token),
+            None => granted,
+        }
     }
 
     /// Returns the pairs that this node does not allow, each with the reason.

@@ -2,12 +2,14 @@
 //!
 //! `Control` treats questions and answers as opaque bytes, except for the [`Topic`] that selects the handler.
 
-use super::access::Missing;
+mod need;
+mod rights;
+
+use super::access::Asker;
 use super::graph::{HOPS_MAX, Tree};
 use super::message::{ANSWER_BYTES_MAX, Errand, Message, QUESTION_BYTES_MAX};
 use super::{Control, ControlOutput};
 use crate::ids::{NodeId, SubscriptionId};
-use crate::rights::{Lack, Right};
 use crate::tag::Tag;
 use bytes::Bytes;
 use paceline_sched::Instant;
@@ -109,14 +111,18 @@ impl Control {
             self.questions.open.pop_first();
         }
         self.questions.open.insert(request, node);
-        self.receive_question(self.me, Errand { request, from: self.me, to: node, ttl: TTL }, body);
+        self.receive_question(self.me, self.errand(request, node), body);
         request
     }
 
     /// Sends a message to `node` that is not answered.
     pub(super) fn notify(&mut self, node: NodeId, body: Bytes) {
         let request = self.next_question();
-        self.receive_question(self.me, Errand { request, from: self.me, to: node, ttl: TTL }, body);
+        self.receive_question(self.me, self.errand(request, node), body);
+    }
+
+    const fn errand(&self, request: u64, to: NodeId) -> Errand {
+        Errand { request, from: self.me, to, ttl: TTL, who: None }
     }
 
     const fn next_question(&mut self) -> u64 {
@@ -132,7 +138,7 @@ impl Control {
             self.rejected += 1;
             return;
         }
-        self.receive_answer(Errand { request, from: self.me, to: from, ttl: TTL }, body);
+        self.receive_answer(self.errand(request, from), body);
     }
 
     /// Returns the subscriptions that buffer `tag` for pulls on reachable nodes, with their distances in
@@ -153,9 +159,11 @@ impl Control {
 
     /// Handles a question that the neighbour `via` delivered, or this node itself asks.
     pub(super) fn receive_question(&mut self, via: NodeId, errand: Errand, body: Bytes) {
-        if let Err((of, lack)) = self.may_ask(via, &errand, &body) {
-            self.refuse_question(&errand, body, (of, lack));
-        } else if errand.to == self.me {
+        let asker = Asker { via, node: errand.from, who: errand.who.clone() };
+        if !self.admits_question(&asker, &errand, &body) {
+            return;
+        }
+        if errand.to == self.me {
             let Errand { request, from, .. } = errand;
             match Topic::split(body.clone()) {
                 Some((Topic::Room, query)) => self.answer_room(request, from, query),
@@ -167,73 +175,11 @@ impl Control {
                     Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages | Topic::Time,
                     _,
                 ))
-                | None => self.outputs.push_back(ControlOutput::Asked { request, from, via, body }),
+                | None => self.outputs.push_back(ControlOutput::Asked { request, from, body }),
             }
         } else if let Some((hop, errand)) = self.onward(errand) {
-            self.send(hop, Message::Question(errand, body).encode());
-        }
-    }
-
-    /// Checks a right of `node` on `tag`, requested through the neighbour `via`.
-    ///
-    /// # Errors
-    /// Returns the missing right. [`ControlOutput::Denied`] reports it as well.
-    pub fn may(
-        &mut self,
-        (via, node): (NodeId, NodeId),
-        right: Right,
-        tag: &Tag,
-    ) -> Result<(), Lack> {
-        let granted = self.access.check(&self.registry, (via, node), |rights| {
-            if rights.grants(right, tag) { Ok(()) } else { Err(Lack::Right(right)) }
-        });
-        granted.map_err(|(of, lack)| {
-            let tag = tag.to_string();
-            self.outputs.push_back(ControlOutput::Denied { node, of, lack, tag });
-            lack
-        })
-    }
-
-    /// Checks the rights of the nodes that ask. Only the node that is asked checks the topic.
-    fn may_ask(&self, via: NodeId, errand: &Errand, body: &Bytes) -> Result<(), Missing> {
-        let asked = (errand.to == self.me).then(|| Topic::split(body.clone())).flatten();
-        self.access.check(&self.registry, (via, errand.from), |rights| {
-            let granted = match &asked {
-                Some((Topic::Status | Topic::Feedback | Topic::Passages, _)) => {
-                    (Right::Observe, rights.grants_node(Right::Observe))
-                }
-                Some((Topic::Change, rest)) => {
-                    let pattern = Self::pattern_of_change(rest);
-                    let granted = pattern.is_some_and(|it| rights.grants_all_of(Right::Set, &it));
-                    (Right::Set, granted)
-                }
-                // The owner checks the tag of a pull ([`Control::may`]).
-                Some((
-                    Topic::Pull
-                    | Topic::Room
-                    | Topic::Excess
-                    | Topic::Refused
-                    | Topic::Outcome
-                    | Topic::Time,
-                    _,
-                ))
-                | None => (Right::Observe, !rights.is_empty()),
-            };
-            if granted.1 { Ok(()) } else { Err(Lack::Right(granted.0)) }
-        })
-    }
-
-    /// Refuses a question for lack of rights. A puller and a changing node get an answer that says so.
-    fn refuse_question(&mut self, errand: &Errand, body: Bytes, (of, lack): Missing) {
-        let Errand { request, from, .. } = *errand;
-        let pattern = match Topic::split(body) {
-            Some((Topic::Change, rest)) if errand.to == self.me => Self::pattern_of_change(&rest),
-            Some(_) | None => None,
-        };
-        let tag = pattern.as_ref().map(ToString::to_string).unwrap_or_default();
-        self.outputs.push_back(ControlOutput::Denied { node: from, of, lack, tag });
-        if pattern.is_some() {
-            self.deny_change(request, from, lack);
+            let who = self.access.identity(&self.registry, asker);
+            self.send(hop, Message::Question(Errand { who, ..errand }, body).encode());
         }
     }
 

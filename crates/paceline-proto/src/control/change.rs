@@ -79,7 +79,7 @@ impl ChangeAnswer {
         Ok(answer)
     }
 
-    fn encode(self) -> Bytes {
+    pub(super) fn encode(self) -> Bytes {
         let mut out = Vec::new();
         match self {
             Self::Unknown => out.put_u8(0),
@@ -124,16 +124,6 @@ impl Control {
         body.put_varint(id.index.into());
         put_subscription(&mut body, spec);
         self.ask(now, id.node, body.into())
-    }
-
-    /// Returns the pattern in the body of a request for a change.
-    pub(super) fn pattern_of_change(body: &Bytes) -> Option<Pattern> {
-        decode(body.clone()).ok().map(|(_, spec)| spec.pattern)
-    }
-
-    /// Answers a request for a change that the policy does not allow.
-    pub(super) fn deny_change(&mut self, request: u64, from: NodeId, lack: Lack) {
-        self.answer(self.now, request, from, ChangeAnswer::Denied(lack).encode());
     }
 
     /// Changes a subscription of this node on request, and answers.
@@ -285,6 +275,11 @@ impl Control {
     pub(super) fn forget_changes(&mut self, subscription: SubscriptionId) {
         self.changes.open.remove(&subscription);
     }
+}
+
+/// Returns the pattern in the body of a request for a change.
+pub(super) fn pattern_of_change(body: Bytes) -> Result<Pattern, WireError> {
+    decode(body).map(|(_, spec)| spec.pattern)
 }
 
 fn decode(body: Bytes) -> Result<(u32, SubscriptionSpec), WireError> {

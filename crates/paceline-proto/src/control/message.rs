@@ -1,8 +1,10 @@
 //! Control messages between neighbours, and their encoding.
 
 use super::codec::record::{put_change, put_record, read_change, read_record};
-use super::registry::{Change, NODES_MAX, Record, VERSION_MAX};
+use super::registry::{Change, NAME_BYTES_MAX, NODES_MAX, Record, VERSION_MAX};
 use crate::ids::NodeId;
+use crate::rights::PeerName;
+use crate::text::is_plain;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_admit::reserve;
@@ -22,17 +24,24 @@ const RESERVE: u8 = 7;
 const FORGET: u8 = 8;
 const TOKEN: u8 = 9;
 
+const OF_HOST: u8 = 0;
+const UNKNOWN: u8 = 1;
+const USER: u8 = 2;
+const CERTIFIED: u8 = 3;
+
 /// The longest token, in bytes.
 pub const TOKEN_BYTES_MAX: usize = 8_192;
 
 /// The addressing of a question or answer in transit.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Errand {
     pub(crate) request: u64,
     pub(crate) from: NodeId,
     pub(crate) to: NodeId,
     /// The number of hops that remain.
     pub(crate) ttl: u8,
+    /// The identity of the asking node for the processes of a host, by the one that met it; `None` for theirs.
+    pub(crate) who: Option<PeerName>,
 }
 
 /// One message between neighbours.
@@ -69,8 +78,35 @@ fn put_errand(out: &mut Vec<u8>, kind: u8, errand: &Errand, body: &Bytes) {
     out.put_u64(errand.to.0);
     out.put_varint(errand.request);
     out.put_u8(errand.ttl);
+    put_identity(out, errand.who.as_ref());
     out.put_varint(body.len() as u64);
     out.put_bytes(body);
+}
+
+/// Writes an identity. One that the reader would refuse is unknown there.
+fn put_identity(out: &mut Vec<u8>, who: Option<&PeerName>) {
+    let is_readable = |name: &str| name.len() <= NAME_BYTES_MAX && is_plain(name);
+    let mut put = |kind, name: &str| {
+        out.put_u8(kind);
+        out.put_text(name);
+    };
+    match who {
+        Some(PeerName::User(name)) if is_readable(name) => put(USER, name),
+        Some(PeerName::Certified(name)) if is_readable(name) => put(CERTIFIED, name),
+        None | Some(PeerName::Host) => out.put_u8(OF_HOST),
+        Some(PeerName::Unknown | PeerName::User(_) | PeerName::Certified(_)) => out.put_u8(UNKNOWN),
+    }
+}
+
+fn read_identity(reader: &mut Reader) -> Result<Option<PeerName>, WireError> {
+    let name = |reader: &mut Reader| reader.text(NAME_BYTES_MAX, "identity");
+    Ok(match reader.u8("kind of identity")? {
+        OF_HOST => None,
+        UNKNOWN => Some(PeerName::Unknown),
+        USER => Some(PeerName::User(name(reader)?)),
+        CERTIFIED => Some(PeerName::Certified(name(reader)?)),
+        _ => return Err(WireError::Invalid("kind of identity")),
+    })
 }
 
 fn read_errand(reader: &mut Reader, bytes_max: usize) -> Result<(Errand, Bytes), WireError> {
@@ -79,6 +115,7 @@ fn read_errand(reader: &mut Reader, bytes_max: usize) -> Result<(Errand, Bytes),
         to: NodeId(reader.u64("asked to")?),
         request: reader.varint("question number")?,
         ttl: reader.u8("question ttl")?,
+        who: read_identity(reader)?,
     };
     let len = reader.len(bytes_max, "body length")?;
     Ok((errand, reader.bytes(len, "body")?))

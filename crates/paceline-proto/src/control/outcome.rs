@@ -118,6 +118,11 @@ impl Control {
     }
 }
 
+/// Returns the number of the subscription in the body of a question for an outcome.
+pub(super) fn subscription_of_outcome(body: Bytes) -> Result<u32, WireError> {
+    decode(body).map(|(index, _)| index)
+}
+
 fn decode(body: Bytes) -> Result<(u32, u64), WireError> {
     let mut reader = Reader::new(body);
     let asked = (reader.varint32("subscription")?, reader.varint("revision")?);

@@ -5,10 +5,11 @@ use super::grant::Grant;
 use super::opposite::OppositeStream;
 use super::refusal::Refusal;
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use crate::entry::EntryLimit;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
 use crate::reason::Excess;
-use crate::rights::Lack;
+use crate::rights::{Lack, Right};
 use crate::wire::WireError;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -31,6 +32,17 @@ pub enum ControlOutput {
         of: NodeId,
         /// The missing right.
         lack: Lack,
+        /// The tag or pattern; empty if the right applies to the whole node.
+        tag: String,
+    },
+    /// Another node uses a right at this node, or at one behind it: the question was passed on or is answered.
+    Used {
+        /// The node that asks.
+        node: NodeId,
+        /// The node that it asks.
+        at: NodeId,
+        /// The right.
+        right: Right,
         /// The tag or pattern; empty if the right applies to the whole node.
         tag: String,
     },
@@ -62,6 +74,8 @@ pub enum ControlOutput {
         /// The neighbours from which the samples may arrive, in order; empty for a publisher of this node.
         /// Samples of the source from others are forged, or were sent before a change of path.
         from: Vec<NodeId>,
+        /// The limits of the samples that arrive, by the rules of this node.
+        entry: Option<EntryLimit>,
         /// The complete new set; empty to remove it.
         outputs: Vec<OutputPlan>,
     },
@@ -185,8 +199,6 @@ pub enum ControlOutput {
         request: u64,
         /// The asking node.
         from: NodeId,
-        /// The neighbour that delivered the question; this node itself for its own questions.
-        via: NodeId,
         /// The body passed to [`Control::ask`](super::Control::ask) there; its first byte is a
         /// [`Topic`](super::Topic)'s.
         body: Bytes,

@@ -201,6 +201,10 @@ impl Control {
         let best_effort = best_effort_here(&pairs, me);
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
         keys.retain(|key| !early.contains(key));
+        for (source, stream) in &mut installed {
+            let published = (source.publisher.node, &stream.publisher.tag);
+            stream.entry = self.access.entry_limit(registry, published, &stream.from);
+        }
         let streams = Streams { installed, matching, heard: self.hear(&keys) };
         // These announcements are already included in the streams.
         self.dirty = false;
@@ -402,15 +406,26 @@ impl Control {
         self.handed.extend(handed);
         for (&source, now) in &self.installed {
             if before.get(&source) != Some(now) {
-                let Installed { publisher, from, outputs } = now.clone();
+                let Installed { publisher, from, entry, outputs } = now.clone();
                 let from = from.into_iter().collect();
-                self.outputs.push_back(ControlOutput::Install { source, publisher, from, outputs });
+                self.outputs.push_back(ControlOutput::Install {
+                    source,
+                    publisher,
+                    from,
+                    entry,
+                    outputs,
+                });
             }
         }
         for (source, Installed { publisher, .. }) in before {
             if !self.installed.contains_key(&source) {
-                let (from, outputs) = (Vec::new(), Vec::new());
-                self.outputs.push_back(ControlOutput::Install { source, publisher, from, outputs });
+                self.outputs.push_back(ControlOutput::Install {
+                    source,
+                    publisher,
+                    from: Vec::new(),
+                    entry: None,
+                    outputs: Vec::new(),
+                });
             }
         }
     }

@@ -26,9 +26,13 @@ impl Control {
             return;
         };
         let (subscription, publisher) = (refusal.subscription, refusal.publisher);
-        let asks = self.registry.record(self.me).is_some_and(|mine| {
-            mine.subscriptions.contains_key(&subscription) && publisher.node == from
-        });
+        if publisher.node != from {
+            // Only the publisher's node decides, and nobody else takes back a change.
+            self.contradictions += 1;
+            return;
+        }
+        let mine = self.registry.record(self.me);
+        let asks = mine.is_some_and(|mine| mine.subscriptions.contains_key(&subscription));
         let current = self.subscription(subscription).map(|spec| spec.revision);
         if current != Some(refusal.revision) || self.hear_refused_change(&refusal) {
             return;
@@ -59,6 +63,8 @@ fn decode(body: Bytes) -> Result<Refusal, WireError> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::control::admission::blank;
+    use crate::control::refusal::RefusalReason;
     use crate::control::registry::REFUSALS_MAX;
     use crate::control::{HopInfo, PublisherSpec, SubscriptionSpec};
     use crate::{Encoding, Kind, Pattern, Tag};
@@ -145,6 +151,27 @@ pub(super) mod tests {
         assert_eq!(others.iter().filter(of_spare).count(), 1, "{others:?}");
         assert_eq!(nodes[1].nodes().map(|node| node.refusals.len()).sum::<usize>(), 0);
         assert_eq!(nodes[1].granted.len(), 1, "the contract continues");
+    }
+
+    #[test]
+    fn only_the_node_of_the_publisher_takes_back_a_change() {
+        let mut now = Instant::from_millis(1_000);
+        let mut nodes = joined(&mut now, 10_000_000);
+        let publisher = nodes[0].publish(now, camera());
+        let subscription = nodes[1].subscribe(now, request());
+        talk(&mut nodes, &mut now);
+        let sooner = SubscriptionSpec { within: Some(Duration::from_millis(150)), ..request() };
+        nodes[1].update_subscription(now, subscription, sooner);
+        let revision = nodes[1].subscription(subscription).unwrap().revision;
+        let key = (subscription, publisher);
+        let why = RefusalReason::Capacity;
+        let refusal = Refusal { revision, ..blank(key, IDS[0], &nodes[1].registry, why) };
+        let body = encode(&refusal).slice(1..);
+        nodes[1].hear_refused(NodeId(9), body.clone());
+        assert_eq!(nodes[1].subscription(subscription).unwrap().revision, revision);
+        assert_eq!(nodes[1].contradictions(), 1);
+        nodes[1].hear_refused(IDS[0], body);
+        assert_eq!(nodes[1].subscription(subscription).unwrap().revision, 0);
     }
 
     #[test]

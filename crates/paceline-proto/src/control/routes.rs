@@ -11,6 +11,7 @@ use super::registry::{Mark, PairKey, Registry};
 use super::request::Ask;
 use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
+use crate::entry::EntryLimit;
 use crate::form::{Form, Proxy};
 use crate::ids::{NodeId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey, Target};
@@ -147,6 +148,8 @@ pub(crate) struct Installed {
     pub(crate) publisher: Arc<PublisherSpec>,
     /// The neighbours from which its samples arrive, in order; none on the publisher's node.
     pub(crate) from: BTreeSet<NodeId>,
+    /// The limits of the samples that arrive.
+    pub(crate) entry: Option<EntryLimit>,
     pub(crate) outputs: Vec<OutputPlan>,
 }
 
@@ -171,7 +174,7 @@ pub(crate) fn plan<'p, 'a: 'p>(
                 output(OutputPlan { scale, ..blank(&publisher, target, form) }, behind)
             })
             .collect();
-        installed.insert(source, Installed { publisher, from, outputs });
+        installed.insert(source, Installed { publisher, from, entry: None, outputs });
     }
     installed
 }

@@ -27,6 +27,8 @@ use super::variant::{Trial, Variants};
 use super::{Control, ControlOutput};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::tag::Pattern;
+use crate::wire::WireError;
 use bytes::Bytes;
 use conclusion::Conclusion;
 use paceline_admit::reserve::{NodeIndex, Reservations};
@@ -478,4 +480,9 @@ impl Control {
             }
         }
     }
+}
+
+/// Returns the publishers in the body of a question for capacity, with the pattern of each request.
+pub(super) fn pairs_of_room(body: Bytes) -> Result<Vec<(PublisherId, Pattern)>, WireError> {
+    Query::decode(body).map(Query::pairs)
 }

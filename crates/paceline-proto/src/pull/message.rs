@@ -119,6 +119,19 @@ pub enum Answer {
     Ordered,
 }
 
+impl Question {
+    /// Returns the tag whose samples are wanted; `None` for the end of a pull.
+    #[must_use]
+    pub const fn tag(&self) -> Option<&Tag> {
+        match self {
+            Self::Find(Find { tag, .. })
+            | Self::Fetch(Fetch { tag, .. })
+            | Self::Order { tag, .. } => Some(tag),
+            Self::Done { .. } => None,
+        }
+    }
+}
+
 fn put_publisher(out: &mut Vec<u8>, publisher: PublisherId) {
     out.put_u64(publisher.node.0);
     out.put_varint(u64::from(publisher.index));

@@ -16,6 +16,18 @@ pub enum PeerName {
     Unknown,
 }
 
+impl PeerName {
+    /// Returns the name by which a rule grants rights to it.
+    pub(crate) fn rule_name(&self) -> String {
+        match self {
+            Self::Host => HOST.to_owned(),
+            Self::User(name) => format!("{USER}{name}"),
+            Self::Certified(name) => name.clone(),
+            Self::Unknown => UNKNOWN.to_owned(),
+        }
+    }
+}
+
 const HOST: &str = "@host";
 const UNKNOWN: &str = "@unknown";
 const USER: &str = "@user:";
@@ -82,8 +94,7 @@ impl AccessPolicy {
         match peer {
             PeerName::Host if self.rules.iter().any(|rule| rule.names(HOST)) => self.named(HOST),
             PeerName::Host => Rights::of([Arc::new(RuleRights::all())]),
-            PeerName::Unknown => self.named(UNKNOWN),
-            PeerName::User(name) => self.named(&format!("{USER}{name}")),
+            PeerName::Unknown | PeerName::User(_) => self.named(&peer.rule_name()),
             PeerName::Certified(name) => self.rights_of_name(name),
         }
     }

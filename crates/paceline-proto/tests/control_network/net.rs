@@ -7,7 +7,7 @@ use paceline_proto::control::{
     SubscriptionSpec,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
-use paceline_proto::rights::Lack;
+use paceline_proto::rights::{Lack, Right};
 use paceline_proto::{
     Encoding, Excess, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Rate, Size, SubscriptionId,
     Tag,
@@ -47,6 +47,7 @@ pub(crate) struct Seen {
     /// Changes that were reverted, with the refusals and the restored request.
     pub(crate) taken_back: Vec<(SubscriptionId, Vec<Refusal>, SubscriptionSpec)>,
     pub(crate) asked: Vec<(u64, NodeId, Bytes)>,
+    pub(crate) used: Vec<(NodeId, NodeId, Right, String)>,
     pub(crate) answered: Vec<(u64, NodeId, Bytes)>,
     /// Streams and questions that the policy did not allow: the node that wants it, and the one without the right.
     pub(crate) denied: Vec<(NodeId, NodeId, Lack)>,
@@ -87,7 +88,9 @@ pub(crate) fn link(name: &str, bytes_per_s: Option<u64>) -> HopInfo {
 impl Seen {
     /// Records a notification about a contract.
     fn note_installation(&mut self, node: usize, output: ControlOutput) {
-        let ControlOutput::Install { source, publisher, from, outputs } = output else { return };
+        let ControlOutput::Install { source, publisher, from, outputs, .. } = output else {
+            return;
+        };
         self.installs += 1;
         if outputs.is_empty() {
             assert!(self.installed.remove(&source).is_some(), "removed nothing");
@@ -148,6 +151,7 @@ impl Seen {
             | ControlOutput::Surveyed { .. }
             | ControlOutput::Asked { .. }
             | ControlOutput::Denied { .. }
+            | ControlOutput::Used { .. }
             | ControlOutput::ChangedFor { .. }
             | ControlOutput::Unread { .. }
             | ControlOutput::Answered { .. } => panic!("no message about contracts: {output:?}"),
@@ -258,8 +262,11 @@ impl Net {
                     seen.taken_back.push((subscription, refusals, spec));
                 }
                 output @ ControlOutput::Surveyed { .. } => seen.note_survey(output),
-                ControlOutput::Asked { request, from, body, .. } => {
+                ControlOutput::Asked { request, from, body } => {
                     seen.asked.push((request, from, body))
+                }
+                ControlOutput::Used { node, at, right, tag } => {
+                    seen.used.push((node, at, right, tag));
                 }
                 ControlOutput::Denied { node, of, lack, .. } => seen.denied.push((node, of, lack)),
                 ControlOutput::ChangedFor { node, subscription } => {

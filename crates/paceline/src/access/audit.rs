@@ -42,7 +42,8 @@ impl Entry {
         self.text(name, &node.to_string())
     }
 
-    fn number(mut self, name: &'static str, value: u64) -> Self {
+    /// Adds a number.
+    pub(crate) fn number(mut self, name: &'static str, value: u64) -> Self {
         self.0.insert(name.to_owned(), value.into());
         self
     }

@@ -404,8 +404,8 @@ impl Engine {
                         link.handle.send(LinkCommand::Control(hop, message));
                     }
                 }
-                ControlOutput::Install { source, publisher, from, outputs } => {
-                    self.install((source, from), &publisher, outputs);
+                ControlOutput::Install { source, publisher, from, entry, outputs } => {
+                    self.install((source, from, entry), &publisher, outputs);
                 }
                 ControlOutput::Matching { publisher, matching } => {
                     // Callers that wait for this event expect the outputs to be installed.
@@ -451,12 +451,14 @@ impl Engine {
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     self.change_refused(subscription, refusals, spec);
                 }
-                output @ (ControlOutput::Denied { .. } | ControlOutput::ChangedFor { .. }) => {
-                    self.gate.handle(&self.control, output);
+                output @ (ControlOutput::Denied { .. }
+                | ControlOutput::Used { .. }
+                | ControlOutput::ChangedFor { .. }) => {
+                    self.gate.handle(now, &self.control, output);
                 }
                 output @ ControlOutput::Unread { .. } => self.note_unread(output),
-                ControlOutput::Asked { request, from, via, body } => {
-                    self.handle_question(now, request, (via, from), body);
+                ControlOutput::Asked { request, from, body } => {
+                    self.handle_question(now, request, from, body);
                 }
                 ControlOutput::Answered { request, node, body } => {
                     self.answered(request, node, body)

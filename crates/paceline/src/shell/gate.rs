@@ -1,19 +1,21 @@
 //! The rights of other nodes at this one, and the record of their use.
 
 mod tokens;
+mod uses;
 
 use crate::access::{AccessFile, Audit, Bearer, Entry};
 use crate::config::{LinkConfig, NodeBuilder};
 use crate::error::OpenError;
 use bytes::Bytes;
 use paceline_proto::control::{Control, ControlOutput, TOKEN_BYTES_MAX, TOKENS_MAX};
-use paceline_proto::rights::{AccessPolicy, Lack, PeerName, Rights};
+use paceline_proto::rights::{AccessPolicy, PeerName, Right, Rights};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tokens::{Bearing, Due, Shown, Tokens};
+use uses::{Use, Uses};
 
 /// The interval of reading changed files again, and of ending expired tokens.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
@@ -29,6 +31,7 @@ pub(crate) struct Gate {
     /// The names in the certificates of neighbours; `None` for those without one.
     certified: BTreeMap<NodeId, Option<String>>,
     granted: BTreeSet<(SubscriptionId, PublisherId)>,
+    uses: Uses,
     next: Instant,
 }
 
@@ -50,6 +53,7 @@ impl Gate {
             tokens: Tokens::default(),
             certified: BTreeMap::new(),
             granted: BTreeSet::new(),
+            uses: Uses::default(),
             next: Instant::ZERO,
         })
     }
@@ -135,6 +139,7 @@ impl Gate {
             return;
         }
         self.next = now + RENEW_EVERY;
+        self.uses.renew(now, &self.audit);
         if self.file.as_mut().is_some_and(AccessFile::reload) {
             self.audit.note(Entry::new("policy changed"));
             self.apply(control, links);
@@ -162,11 +167,31 @@ impl Gate {
     }
 
     /// Handles an output that concerns rights.
-    pub(crate) fn handle(&self, control: &Control, output: ControlOutput) {
-        if let ControlOutput::Denied { node, of, lack, tag } = output {
-            self.note_denied((node, of), lack, &tag);
-        } else if let ControlOutput::ChangedFor { node, subscription } = output {
-            self.note_changed(control, node, subscription);
+    pub(crate) fn handle(&mut self, now: Instant, control: &Control, output: ControlOutput) {
+        match output {
+            ControlOutput::Denied { node, of, lack, tag } => {
+                let (right, why) = (lack.right(), lack.to_string());
+                let other = (of != node).then_some(("relay", of));
+                let denied = Use { event: "denied", node, right, tag, other, why };
+                self.uses.note(now, &self.audit, denied);
+            }
+            ControlOutput::Used { node, at, right, tag } => {
+                let here = at == control.me();
+                let event = match right {
+                    Right::Pull => "pulled",
+                    // The change itself follows.
+                    Right::Set if here => return,
+                    Right::Set => "set",
+                    Right::Publish | Right::Subscribe | Right::Observe | Right::Relay => "observed",
+                };
+                let other = (!here).then_some(("at", at));
+                let used = Use { event, node, right, tag, other, why: String::new() };
+                self.uses.note(now, &self.audit, used);
+            }
+            ControlOutput::ChangedFor { node, subscription } => {
+                self.note_changed(control, node, subscription);
+            }
+            other => debug_assert!(false, "{other:?} does not concern rights"),
         }
     }
 
@@ -289,18 +314,6 @@ impl Gate {
         self.tokens.end(node);
         control.set_token(now, node, None);
         self.audit.note(Entry::new("token ended").node("node", node).text("why", why));
-    }
-
-    /// Records a request that the policy did not allow.
-    fn note_denied(&self, (node, of): (NodeId, NodeId), lack: Lack, tag: &str) {
-        let entry = Entry::new("denied").node("node", node).text("right", lack.right().name());
-        let entry = entry.text("tag", tag).text("why", &lack.to_string());
-        self.audit.note(if of == node { entry } else { entry.node("relay", of) });
-    }
-
-    /// Records a pull of another node.
-    pub(crate) fn note_pulled(&self, node: NodeId, tag: &str) {
-        self.audit.note(Entry::new("pulled").node("node", node).text("tag", tag));
     }
 
     /// Records that another node has changed a subscription of this one.

@@ -25,10 +25,12 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
+use paceline_proto::entry::{EntryBucket, EntryLimit, EntryPolice};
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::receive::{Heard, Received, Receiver};
+use paceline_proto::reason::DropReason;
+use paceline_proto::receive::{Heard, Lost, Received, Receiver};
 use paceline_proto::{Form, NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
@@ -80,6 +82,8 @@ pub(crate) struct RxChange {
     pub(crate) from: Vec<NodeId>,
     /// The time of the change. It may be applied later, with the next samples.
     pub(crate) at: Instant,
+    /// The limits of its samples, by the rules of this node.
+    pub(crate) entry: Option<EntryLimit>,
     /// `None` if the stream has no outputs any more.
     pub(crate) installation: Option<Installation>,
 }
@@ -95,13 +99,17 @@ struct Source {
     from: Vec<NodeId>,
     /// The neighbours on its paths before the last change, until this time.
     before: (Vec<NodeId>, Instant),
+    /// The limits of its samples, and their use.
+    entry: Option<EntryLimit>,
+    bucket: EntryBucket,
 }
 
 impl Source {
     fn new(began: Instant, period: Option<Duration>) -> Self {
         let before = (Vec::new(), Instant::ZERO);
         let ingress = Ingress::new(period);
-        Self { ingress, began, via: None, from: Vec::new(), before }
+        let (entry, bucket) = (None, EntryBucket::default());
+        Self { ingress, began, via: None, from: Vec::new(), before, entry, bucket }
     }
 
     /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
@@ -133,12 +141,13 @@ struct Sources {
     /// The publishers of which a stream ends with the first sample of another one.
     replaced: BTreeSet<PublisherId>,
     early: EarlySamples,
+    police: EntryPolice,
 }
 
 impl Sources {
     /// Applies posted changes, then delivers the samples that arrived before them.
     fn settle(&mut self, now: Instant, changes: &Mailbox<RxChange>, drops: &AtomicDrops) {
-        let Self { seen, sources, replaced, early } = self;
+        let Self { seen, sources, replaced, early, police: _ } = self;
         let mut arrived = Vec::new();
         changes.collect(seen, |change| match change.installation {
             Some(installation) => {
@@ -149,6 +158,7 @@ impl Sources {
                 let source = sources.entry(change.source);
                 let source = source.or_insert_with(|| Source::new(change.at, period));
                 source.set_paths(now, change.from);
+                source.entry = change.entry;
                 installation.apply(&mut source.ingress);
                 let early = early.take(change.source, |from| source.is_from(now, from), drops);
                 arrived.extend(early.into_iter().map(|item| (change.source, item)));
@@ -162,9 +172,23 @@ impl Sources {
         self.early.expire(now, drops);
     }
 
+    /// Returns the loss of a sample that exceeds the rights of its publisher; other items as they are.
+    fn police(&mut self, now: Instant, key: SourceKey, item: Item) -> Item {
+        let Item::Sample(sample) = &item else { return item };
+        let Some(source) = self.sources.get_mut(&key) else { return item };
+        let Some(limit) = &source.entry else { return item };
+        let bytes = sample.bytes() as u64;
+        if self.police.admits(now, limit, &mut source.bucket, bytes) {
+            return item;
+        }
+        let begun = Some((sample.seq, sample.kind));
+        Item::Lost(Lost { samples: 1, reason: DropReason::OverRights, begun })
+    }
+
     /// Delivers an item to the outputs of its source. A sample first ends the outputs that it
     /// replaces.
     fn offer(&mut self, now: Instant, key: SourceKey, item: Item, drops: &AtomicDrops) {
+        let item = self.police(now, key, item);
         let unreplaced = match &item {
             Item::Sample(sample) => {
                 self.replace(key, sample);

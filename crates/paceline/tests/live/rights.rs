@@ -5,6 +5,7 @@ use crate::trust::{Authority, free_quic};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use paceline::contract::{Refusal, RefusalReason};
+use paceline::status::DropReason;
 use paceline::{LinkConfig, Node, Publisher, PublisherEvent, Subscriber, SubscriberEvent};
 use std::time::{Duration, Instant};
 
@@ -151,6 +152,107 @@ fn questions_of_members_need_rights() {
     audit(&authority, &["\"pulled\"", "log/a"]);
     assert!(viewer.status(Duration::from_secs(1)).iter().all(|node| node.name != "robot"));
     audit(&authority, &["\"denied\"", "\"observe\""]);
+}
+
+#[test]
+fn a_publisher_is_held_to_the_rate_and_bandwidth_of_its_rule() {
+    let authority = Authority::new("policed");
+    let (robot, endpoint) = guarded(
+        &authority,
+        "[[rule]]\npeers = ['fast']\npublish = 'fast'\nrate = '10Hz'\n\
+         [[rule]]\npeers = ['wide']\npublish = ['wide/**']\nbandwidth = '80kbit'\n\
+         [[rule]]\npeers = ['honest']\npublish = 'honest'\nrate = '10Hz'\nbandwidth = '80kbit'\n",
+    );
+    let [fast, wide, honest] =
+        ["fast", "wide", "honest"].map(|name| member(&authority, name, &endpoint));
+    let received = |pattern: &str| robot.subscriber(pattern).queue(65_536).declare().unwrap();
+    let mut heard = [received("fast"), received("wide/**"), received("honest")];
+    let declare =
+        |node: &Node, tag: &str| node.publisher(tag).hz(10.0).bytes_max(100).declare().unwrap();
+    // Each declares 10 Hz and 100 bytes. One sends 1,000 Hz, one two streams of 10 times the bytes per second that it may.
+    let mut fast = (declare(&fast, "fast"), fast);
+    let mut wides = ["wide/a", "wide/b"].map(|tag| declare(&wide, tag));
+    let mut honest = (declare(&honest, "honest"), honest);
+    assert!(fast.0.wait_matching(SOON) && honest.0.wait_matching(SOON));
+    assert!(wides.iter_mut().all(|publisher| publisher.wait_matching(SOON)));
+    let seconds = 8;
+    crate::support::at_rate(1_000, seconds * 1_000, |n| {
+        fast.0.put(vec![0; 10]).unwrap();
+        if n % 10 == 0 {
+            wides.iter_mut().for_each(|it| _ = it.put(vec![0; 1_000]).unwrap());
+        }
+        if n % 100 == 0 {
+            honest.0.put(vec![0; 90]).unwrap();
+        }
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let counted = heard.each_mut().map(|subscriber| {
+        let all = std::iter::from_fn(|| subscriber.try_recv());
+        all.map(|sample| (1u32, sample.payload.len() as u64))
+            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    });
+    let [(samples, _), (_, bytes), (complete, _)] = counted;
+    // 10 Hz and 10,000 bytes per second, and bursts of 5 s.
+    let burst = 5;
+    assert!((40..=10 * (seconds + burst + 1)).contains(&samples), "{samples}");
+    let most = 10_000 * u64::from(seconds + burst + 1);
+    assert!((40_000..=most).contains(&bytes), "{bytes}");
+    assert_eq!(complete, seconds * 10);
+    let excess = heard.each_ref().map(|subscriber| subscriber.drops().of(DropReason::OverRights));
+    assert_eq!(u64::from(samples) + excess[0], u64::from(seconds) * 1_000, "each drop is counted");
+    assert!(excess[1] > 0 && excess[2] == 0, "{excess:?}");
+}
+
+#[test]
+fn a_process_behind_a_node_with_a_policy_is_as_guarded_as_that_node() {
+    let authority = Authority::new("behind");
+    let rules = "audit = 'audit.jsonl'\n\
+                 [[rule]]\npeers = ['viewer']\nsubscribe = 'pub/**'\npull = 'log/*'\n\
+                 [[rule]]\npeers = ['operator']\nobserve = true\nset = 'p/*'\n";
+    std::fs::write(authority.file("own.toml"), rules).unwrap();
+    let endpoint = free_quic();
+    let socket = format!("unix/{}", authority.file("host.sock").display());
+    let radio = authority.member("robot", LinkConfig::new("radio").listen(&endpoint));
+    let border = Node::builder().isolated().policy(authority.file("own.toml"));
+    let border = border.link(radio).link(LinkConfig::new("host").listen(&socket)).open().unwrap();
+    // A process of the same account, without a policy.
+    let process = isolated("process", [LinkConfig::new("host").connect(&socket)]);
+    let mut open = Vec::new();
+    for tag in ["log/a", "secret/a"] {
+        let buffer = process.buffer(tag).declare().unwrap();
+        let mut publisher = process.publisher(tag).declare().unwrap();
+        publisher.put(tag.to_owned()).unwrap();
+        open.push((buffer, publisher));
+    }
+    let command = process.subscriber("p/cmd").max_hz(10.0).declare().unwrap();
+    let viewer = member(&authority, "viewer", &endpoint);
+    let operator = member(&authority, "operator", &endpoint);
+    wait_until("they meet", || viewer.nodes().len() >= 3 && operator.nodes().len() >= 3);
+    let pulled = |tag: &str| {
+        let pulled = viewer.pull(tag).newest(1).timeout(Duration::from_secs(1)).run();
+        pulled.is_ok_and(|mut pulled| {
+            pulled.next_timeout(Duration::from_secs(1)).is_ok_and(|sample| sample.is_some())
+        })
+    };
+    wait_until("a pull that is granted", || pulled("log/a"));
+    assert!(!pulled("secret/a"));
+    let ordered = viewer.pull("secret/a").hold_at("process", 5).timeout(SOON).run();
+    let why = ordered.map(drop).unwrap_err().to_string();
+    assert!(why.contains("does not allow it"), "{why}");
+    let sees = |node: &Node| {
+        node.status(Duration::from_secs(1)).iter().any(|status| status.name == "process")
+    };
+    assert!(sees(&operator) && !sees(&viewer));
+    let id = command.id();
+    for (node, may) in [(&viewer, false), (&operator, true)] {
+        let changed = node.change(id, |wish| wish.max_hz(2.0));
+        assert_eq!(changed.is_ok(), may, "{changed:?}");
+    }
+    audit(&authority, &["\"observed\"", &operator.id().to_string()]);
+    audit(&authority, &["\"set\"", &operator.id().to_string(), "p/cmd"]);
+    audit(&authority, &["\"pulled\"", &viewer.id().to_string(), "log/a"]);
+    audit(&authority, &["\"denied\"", &viewer.id().to_string(), "secret/a"]);
+    drop((border, open));
 }
 
 /// Returns an identity provider, whose key is in `jwks.json`: it signs tokens that let their subject subscribe to

@@ -4,26 +4,33 @@ use super::{Access, Missing};
 use crate::control::booking::wanted;
 use crate::control::pair::Pair;
 use crate::control::registry::{PairKey, Registry};
+use crate::entry::EntryLimit;
 use crate::ids::NodeId;
 use crate::plan::SourceKey;
 use crate::rights::{Lack, Right, Rights, StreamQuality, UsedQuota};
+use crate::tag::Tag;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-/// The use of each rule's quotas, by node and right.
+/// The identity that uses rights, as a rule names it. A certificate, an account or the processes of this host use each quota
+/// once, however many nodes they start; so do all peers without an identity together.
+type Identity = Arc<str>;
+
+/// The use of each rule's quotas, by identity and right.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    used: BTreeMap<(NodeId, Right), Vec<UsedQuota>>,
+    used: BTreeMap<(Identity, Right), Vec<UsedQuota>>,
     /// The published sources that are counted. Their streams are shared by all subscriptions.
-    sources: BTreeSet<(NodeId, SourceKey)>,
+    sources: BTreeSet<(Identity, SourceKey)>,
     /// The pairs that are counted, with the revision of their requests.
     pairs: BTreeMap<PairKey, u64>,
 }
 
 /// The use of quotas after one more pair: the changed entries of a [`Ledger`].
-type Taken = Vec<((NodeId, Right), Vec<UsedQuota>)>;
+type Taken = Vec<((Identity, Right), Vec<UsedQuota>)>;
 
-/// The rights of the nodes that one pass over the pairs has looked up.
-pub(super) type RightsByNode = BTreeMap<NodeId, Option<Rights>>;
+/// The rights of the nodes that one pass over the pairs has looked up, and their identities; `None` if nothing is restricted.
+pub(super) type RightsByNode = BTreeMap<NodeId, Option<(Identity, Rights)>>;
 
 impl Ledger {
     /// Returns true if the pair is counted.
@@ -38,17 +45,41 @@ impl Ledger {
 
     /// Counts a pair that was checked with [`Access::check_pair`].
     pub(super) fn add(&mut self, pair: &Pair<'_>, taken: Taken) {
-        for ((of, right), used) in taken {
-            self.used.insert((of, right), used);
-            if right == Right::Publish {
-                self.sources.insert((of, pair.source()));
+        for (key, used) in taken {
+            if key.1 == Right::Publish {
+                self.sources.insert((key.0.clone(), pair.source()));
             }
+            self.used.insert(key, used);
         }
         self.pairs.insert(pair.key(), pair.request.revision);
     }
 }
 
 impl Access {
+    /// Returns the limits of the samples of a publisher that arrive from these neighbours; `None` if nothing limits them.
+    pub(in crate::control) fn entry_limit(
+        &self,
+        registry: &Registry,
+        (publisher, tag): (NodeId, &Tag),
+        from: &BTreeSet<NodeId>,
+    ) -> Option<EntryLimit> {
+        if self.policy.is_none() || tag.is_private() {
+            return None;
+        }
+        let of_hop = |&via: &NodeId| {
+            let end = self.origin(registry, via, publisher);
+            let all = BTreeSet::from([via, end]).into_iter().filter_map(move |of| {
+                let limits = self.rights(registry, of)?.limits(Right::Publish, tag);
+                let (millihertz, bytes_per_s) = limits;
+                millihertz.or(bytes_per_s)?;
+                let identity = self.rule_name(registry, end).into();
+                Some(EntryLimit { identity, millihertz, bytes_per_s })
+            });
+            all.reduce(EntryLimit::and)
+        };
+        from.iter().filter_map(of_hop).reduce(EntryLimit::and)
+    }
+
     /// Checks that all nodes concerned have the rights for a pair, besides the pairs that `ledger` counts.
     pub(super) fn check_pair(
         &self,
@@ -66,8 +97,10 @@ impl Access {
             let Some(neighbour) = neighbour else { continue };
             let end = self.origin(registry, neighbour, end);
             for of in BTreeSet::from([neighbour, end]) {
-                let rights = rights.entry(of).or_insert_with(|| self.rights(registry, of));
-                let Some(rights) = rights else { continue };
+                let known = rights.entry(of).or_insert_with(|| {
+                    Some((self.rule_name(registry, of).into(), self.rights(registry, of)?))
+                });
+                let Some((identity, rights)) = known else { continue };
                 if of == neighbour && neighbour != end && !rights.grants_node(Right::Relay) {
                     return Err((of, Lack::Right(Right::Relay)));
                 }
@@ -75,12 +108,18 @@ impl Access {
                     own_pull(pair, rights).map_err(|lack| (of, lack))?;
                     continue;
                 }
-                if right == Right::Publish && ledger.sources.contains(&(of, source)) {
+                let key = (identity.clone(), source);
+                if right == Right::Publish && ledger.sources.contains(&key) {
                     continue;
                 }
-                let mut used = ledger.used.get(&(of, right)).cloned().unwrap_or_default();
+                let key = (key.0, right);
+                // The node and its neighbour may be the same identity, which uses its quota once.
+                if taken.iter().any(|(counted, _)| *counted == key) {
+                    continue;
+                }
+                let mut used = ledger.used.get(&key).cloned().unwrap_or_default();
                 rights.take((right, tag), quality, &mut used).map_err(|lack| (of, lack))?;
-                taken.push(((of, right), used));
+                taken.push((key, used));
             }
         }
         Ok(taken)

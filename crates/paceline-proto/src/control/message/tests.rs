@@ -7,7 +7,7 @@ use crate::control::spec::{HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
 use crate::form::{Audio, Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{PublisherId, SubscriptionId};
-use crate::rights::{Lack, Quota, Right};
+use crate::rights::{Lack, PeerName, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
 use crate::video::Structure;
@@ -379,11 +379,18 @@ fn snapshot() -> impl Strategy<Value = Message> {
 }
 
 fn errand() -> impl Strategy<Value = Errand> {
-    any::<(u64, u64, u64, u8)>().prop_map(|(request, from, to, ttl)| Errand {
+    let who = prop_oneof![
+        Just(None),
+        Just(Some(PeerName::Unknown)),
+        "[a-z ]{0,9}".prop_map(|name| Some(PeerName::User(name))),
+        "[a-z ]{0,9}".prop_map(|name| Some(PeerName::Certified(name))),
+    ];
+    (any::<(u64, u64, u64, u8)>(), who).prop_map(|((request, from, to, ttl), who)| Errand {
         request,
         from: NodeId(from),
         to: NodeId(to),
         ttl,
+        who,
     })
 }
 

@@ -12,7 +12,8 @@ use crate::control::spec::SubscriptionSpec;
 use crate::control::split::Split;
 use crate::control::trial::TrafficTrial;
 use crate::control::variant::Trial;
-use crate::ids::NodeId;
+use crate::ids::{NodeId, PublisherId};
+use crate::tag::Pattern;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 
@@ -94,6 +95,12 @@ impl Query {
         out.into()
     }
 
+    /// Returns the publishers of the pairs, with the pattern of each request.
+    pub(super) fn pairs(self) -> Vec<(PublisherId, Pattern)> {
+        let pairs = [Some(self.first), self.opposite].into_iter().flatten();
+        pairs.map(|half| (half.pair.1, half.request.pattern)).collect()
+    }
+
     /// Decodes the body after the topic.
     pub(super) fn decode(body: Bytes) -> Result<Self, WireError> {
         let mut reader = Reader::new(body);
@@ -139,8 +146,8 @@ mod tests {
     use crate::control::variant::Variant;
     use crate::envelope::Envelope;
     use crate::form::Size;
-    use crate::ids::{PublisherId, SubscriptionId};
-    use crate::tag::{Pattern, Tag};
+    use crate::ids::SubscriptionId;
+    use crate::tag::Tag;
     use core::num::NonZeroU32;
     use paceline_sched::{Duration, LossTolerance};
     use proptest::prelude::*;

@@ -35,7 +35,7 @@ impl Engine {
         &mut self,
         now: Instant,
         request: u64,
-        (via, from): (NodeId, NodeId),
+        from: NodeId,
         body: Bytes,
     ) {
         let answer = match Topic::split(body) {
@@ -43,7 +43,7 @@ impl Engine {
                 report::encode(&self.own_status()).into()
             }
             Some((Topic::Pull, body)) => {
-                return self.handle_buffer_question(request, (via, from), body);
+                return self.handle_buffer_question(request, from, body);
             }
             Some((Topic::Feedback, body)) => return self.send_feedback(now, request, from, body),
             Some((Topic::Passages, body)) => return self.send_passages(now, request, from, body),

@@ -10,6 +10,7 @@ use super::super::port::{LocalPort, Port, SinkChange, ring};
 use super::super::rx::RxChange;
 use super::Engine;
 use paceline_proto::control::PublisherSpec;
+use paceline_proto::entry::EntryLimit;
 use paceline_proto::ingress::OutputKey;
 use paceline_proto::link::StreamSpec;
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
@@ -110,6 +111,8 @@ pub(crate) struct Outgoing {
     scalers: BTreeMap<Form, FormTask>,
     /// The neighbours from which its samples may arrive.
     from: Vec<NodeId>,
+    /// The limits of its samples.
+    entry: Option<EntryLimit>,
     /// Per output: whether it takes only aligned samples, and its successor.
     takes: BTreeMap<Key, (bool, Option<Form>)>,
 }
@@ -169,7 +172,7 @@ impl Engine {
     /// Leaves unchanged outputs untouched.
     pub(super) fn install(
         &mut self,
-        (source, from): (SourceKey, Vec<NodeId>),
+        (source, from, entry): (SourceKey, Vec<NodeId>, Option<EntryLimit>),
         publisher: &PublisherSpec,
         mut plans: Vec<OutputPlan>,
     ) {
@@ -178,6 +181,8 @@ impl Engine {
         let mut gone = outgoing.take_unwanted(&plans);
         let mut changed = !gone.is_empty() || outgoing.from != from;
         outgoing.from.clone_from(&from);
+        changed |= outgoing.entry != entry;
+        outgoing.entry.clone_from(&entry);
         let takes = plans.iter().map(|plan| (name(plan), (plan.aligned, plan.until))).collect();
         changed |= outgoing.takes != takes;
         outgoing.takes = takes;
@@ -206,7 +211,7 @@ impl Engine {
         } else {
             let installation = wanted.then_some(installation);
             let at = clock::now();
-            self.sources.changes.post(RxChange { source, from, at, installation });
+            self.sources.changes.post(RxChange { source, from, at, entry, installation });
             self.unsettled = !self.sources.try_settle(at);
         }
         // Close the old outputs only now: until the change is applied, samples still use them.

@@ -6,8 +6,7 @@ use super::super::latch::Latecomer;
 use super::{Engine, questions};
 use crate::status::BufferStatus;
 use bytes::Bytes;
-use paceline_proto::pull::{Answer, Fetch, Find, Question};
-use paceline_proto::rights::Right;
+use paceline_proto::pull::{Answer, Question};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId, Tag};
 use paceline_sched::Instant;
 use std::collections::BTreeSet;
@@ -35,48 +34,24 @@ impl Engine {
         }
     }
 
-    /// Handles another node's request to the buffers of this node.
-    pub(super) fn handle_buffer_question(
-        &mut self,
-        request: u64,
-        (via, from): (NodeId, NodeId),
-        body: Bytes,
-    ) {
-        match Question::decode(body) {
-            Ok(question) => {
-                let now = clock::now();
-                let answer = match (self.may_pull((via, from), &question), question) {
-                    (Err(why), _) => Answer::Refused(why),
-                    (Ok(()), Question::Order { tag, samples }) => self
-                        .order(now, &tag, samples)
-                        .map_or_else(Answer::Refused, |()| Answer::Ordered),
-                    (
-                        Ok(()),
-                        question @ (Question::Find(_) | Question::Fetch(_) | Question::Done { .. }),
-                    ) => return self.holder.ask(request, from, question),
-                };
+    /// Handles another node's request to the buffers of this node, which the policy allows.
+    pub(super) fn handle_buffer_question(&mut self, request: u64, from: NodeId, body: Bytes) {
+        let question = match Question::decode(body) {
+            Ok(question) => question,
+            Err(error) => return crate::warn_limited!("invalid pull from {from}: {error}"),
+        };
+        let now = clock::now();
+        question.tag().into_iter().for_each(|tag| self.ordered.note_used(now, tag));
+        match question {
+            Question::Order { tag, samples } => {
+                let ordered = self.order(now, &tag, samples);
+                let answer = ordered.map_or_else(Answer::Refused, |()| Answer::Ordered);
                 self.control.answer(now, request, from, answer.encode());
             }
-            Err(error) => crate::warn_limited!("invalid pull from {from}: {error}"),
+            question @ (Question::Find(_) | Question::Fetch(_) | Question::Done { .. }) => {
+                self.holder.ask(request, from, question);
+            }
         }
-    }
-
-    /// Checks the rights of a puller, and records each pull of another node.
-    fn may_pull(&mut self, asked: (NodeId, NodeId), question: &Question) -> Result<(), String> {
-        let tag = match question {
-            Question::Find(Find { tag, .. })
-            | Question::Fetch(Fetch { tag, .. })
-            | Question::Order { tag, .. } => tag,
-            Question::Done { .. } => return Ok(()),
-        };
-        if let Err(lack) = self.control.may(asked, Right::Pull, tag) {
-            return Err(format!("the policy of '{}' does not allow it: {lack}", self.name));
-        }
-        self.ordered.note_used(clock::now(), tag);
-        if matches!(question, Question::Find(_)) && asked.1 != self.control.me() {
-            self.gate.note_pulled(asked.1, tag.as_str());
-        }
-        Ok(())
     }
 
     /// Fetches the newest samples of latched publishers that a subscription did not receive before.

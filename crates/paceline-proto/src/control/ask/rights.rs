@@ -1,0 +1,58 @@
+//! The rights to ask: who asks, what the question needs, and the answer to a refused one.
+
+use super::need::Need;
+use super::{TTL, Topic};
+use crate::control::access::{Asker, Missing};
+use crate::control::change::ChangeAnswer;
+use crate::control::message::Errand;
+use crate::control::{Control, ControlOutput};
+use crate::pull::Answer;
+use crate::rights::Lack;
+use bytes::Bytes;
+
+impl Control {
+    /// Checks the rights of the nodes that ask: where the question enters and on its whole way, before it is passed on or
+    /// answered. Returns false, and answers, if they do not suffice.
+    pub(super) fn admits_question(&mut self, asker: &Asker, errand: &Errand, body: &Bytes) -> bool {
+        if !self.access.is_restricted() || asker.via == self.me {
+            return true;
+        }
+        let Ok(need) = Need::of(&self.registry, errand.to, body) else {
+            self.rejected += 1;
+            return false;
+        };
+        match self.access.check(&self.registry, asker, |rights| need.check(rights)) {
+            Ok(checked) => {
+                if checked && need.is_use() {
+                    let (node, at) = (errand.from, errand.to);
+                    let (right, tag) = (need.right(), need.tag());
+                    self.outputs.push_back(ControlOutput::Used { node, at, right, tag });
+                }
+                true
+            }
+            Err(missing) => {
+                self.refuse_question(errand, body, &need, missing);
+                false
+            }
+        }
+    }
+
+    /// Refuses a question for lack of rights. A puller and a changing node get an answer that says so, in the name of the
+    /// node that they asked.
+    fn refuse_question(&mut self, errand: &Errand, body: &Bytes, need: &Need, (of, lack): Missing) {
+        let node = errand.from;
+        self.outputs.push_back(ControlOutput::Denied { node, of, lack, tag: need.tag() });
+        let body = match Topic::split(body.clone()) {
+            Some((Topic::Change, _)) => ChangeAnswer::Denied(lack).encode(),
+            Some((Topic::Pull, _)) => self.pull_refused(lack).encode(),
+            Some(_) | None => return,
+        };
+        let (from, to) = (errand.to, node);
+        self.receive_answer(Errand { from, to, ttl: TTL, who: None, ..*errand }, body);
+    }
+
+    fn pull_refused(&self, lack: Lack) -> Answer {
+        let name = self.name(self.me).unwrap_or_default();
+        Answer::Refused(format!("the policy of '{name}' does not allow it: {lack}"))
+    }
+}
