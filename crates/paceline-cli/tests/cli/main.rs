@@ -15,6 +15,7 @@ mod grafana;
 mod guides;
 mod host;
 mod http;
+mod http_encrypted;
 mod inputs;
 mod kills;
 mod links;
