@@ -1,6 +1,7 @@
 //! Tests of the built command in separate processes, each on a simulated host.
 #![cfg(test)]
 
+mod answers;
 mod bad_input;
 mod calibration;
 mod clock;
