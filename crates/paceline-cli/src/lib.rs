@@ -21,6 +21,7 @@ mod node;
 mod notices;
 mod notify;
 mod observe;
+mod outfile;
 mod pacer;
 mod payload;
 mod plan;
