@@ -11,7 +11,7 @@ mod template;
 mod units;
 mod value;
 
-pub(crate) use node::{NodeArgs, Settings, this_host};
+pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
 use crate::args::{BufferSpec, HttpAddress, HttpFiles, LinkSpec};

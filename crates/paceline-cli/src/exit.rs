@@ -39,6 +39,11 @@ pub fn refused(message: impl fmt::Display) -> anyhow::Error {
     Coded { code: REFUSED, message: message.to_string() }.into()
 }
 
+/// Returns an error for a command that a signal has ended before its purpose was reached.
+pub(crate) fn interrupted(message: impl fmt::Display) -> anyhow::Error {
+    Coded { code: INTERRUPTED, message: message.to_string() }.into()
+}
+
 /// Returns the text of an error of opening or reading a file, with a fix for the usual ones.
 pub(crate) fn file_error(error: &io::Error) -> String {
     let fixes = [

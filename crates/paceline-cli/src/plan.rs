@@ -7,10 +7,9 @@ mod read;
 mod write;
 
 use crate::config::NodeArgs;
-use crate::exit;
 use crate::show;
 use crate::simulate::source;
-use anyhow::Context as _;
+use crate::{exit, outfile};
 use clap::ValueEnum;
 use live::Live;
 use paceline::Pattern;
@@ -69,6 +68,9 @@ pub(crate) struct PlanArgs {
     /// Also draws the topology, the streams and the proxies
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Replaces existing files of --svg and --problem
+    #[arg(long)]
+    force: bool,
     /// Prints one JSON object
     #[arg(long)]
     json: bool,
@@ -104,7 +106,7 @@ pub(crate) fn run(args: &PlanArgs) -> anyhow::Result<ExitCode> {
     };
     if let Some(path) = &args.problem {
         let text = format!("{:#}\n", write::json(&problem));
-        std::fs::write(path, text).with_context(|| format!("--problem {}", path.display()))?;
+        outfile::write("--problem", path, args.force, &text)?;
     }
     let present = match live.as_ref().map(|live| Present::new(&problem, live)).transpose() {
         Ok(present) => present,
@@ -131,7 +133,7 @@ fn success(
 ) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.svg {
         let text = draw::svg(problem, planned);
-        std::fs::write(path, text).with_context(|| format!("--svg {}", path.display()))?;
+        outfile::write("--svg", path, args.force, &text)?;
     }
     let present = live.map(|(live, mut present)| {
         present.notes.extend(live.overloads(planned));

@@ -2,12 +2,14 @@
 //! progress. A [`Playback`] publishes several tags together, each message at its own time.
 
 mod heard;
+mod lines;
 mod links;
 mod progress;
 mod promises;
 mod topic;
 
 pub(crate) use heard::wait as wait_until_heard;
+pub(crate) use lines::LineLimit;
 pub(crate) use links::report as report_links;
 pub(crate) use progress::{Counts, Reporter};
 pub(crate) use topic::{Topic, Whole};

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &PullArgs) -> anyhow::Result<ExitCode> {
     let now = unix_micros().saturating_mul(1_000);
     let times = args.times().map(|times| times.nanos(now)).transpose();
     let times = times.map_err(|error| exit::usage(format!("--from: {error}")))?;
-    let sink = Sink::open(args.out.as_deref(), args.json)?;
+    let sink = Sink::open(args.out.as_deref(), args.force, args.json)?;
     let node = args.node.open_guest("pull")?;
     let here = args.node.link.is_empty() && args.node.config.is_none();
     let begun = requested(&node, args, times).and_then(|pull| {

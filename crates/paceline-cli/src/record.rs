@@ -12,6 +12,7 @@ pub(crate) use args::RecordArgs;
 pub(crate) use file::open;
 
 use crate::exit;
+use crate::playback::LineLimit;
 use crate::shortfall;
 use crate::show::{self, Block};
 use crate::stats::by_reason;
@@ -85,6 +86,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<ExitCode> {
             shared,
             lost,
             news: News::new(args.fresh),
+            lines: LineLimit::default(),
             links: Links::default(),
             block: Block::on_stdout(),
             began: Instant::now(),
@@ -155,6 +157,7 @@ struct Session<'a> {
     /// Samples dropped because the queue was full.
     lost: Arc<AtomicU64>,
     news: News,
+    lines: LineLimit<String>,
     links: Links,
     block: Block,
     began: Instant,
@@ -221,20 +224,28 @@ impl Session<'_> {
         let news = &mut self.news;
         let jobs = pending.into_iter().flat_map(|one| news.hear(one, &self.shared));
         let jobs = jobs.collect::<Vec<_>>();
-        for note in core::mem::take(&mut self.news.notes) {
-            show::note(&note);
-        }
+        let notes = core::mem::take(&mut self.news.notes);
+        notes.into_iter().for_each(|note| self.note(note));
         for job in jobs {
             match &job {
                 Job::Event(RecordedEvent::Refused { tag, reason, .. }) => {
-                    show::note(&format!("refused: {tag}: {reason}"));
+                    self.note(format!("refused: {tag}: {reason}"));
                 }
                 Job::Changed(_, wish) => {
-                    show::note(&format!("the request changed: {}", wish.words()));
+                    self.note(format!("the request changed: {}", wish.words()));
                 }
                 Job::Event(_) | Job::Sample(_) | Job::End(_) => {}
             }
             self.hand(job);
+        }
+    }
+
+    /// Prints a line that another node has caused.
+    fn note(&mut self, line: String) {
+        let now = Instant::now();
+        let due = self.lines.due(now);
+        for line in due.into_iter().chain(self.lines.pass(line.clone(), line, now)) {
+            show::note(&line);
         }
     }
 
@@ -302,6 +313,7 @@ impl Session<'_> {
     /// Sends the end to the writer, after all earlier events.
     fn end(&mut self, why: End, failed: bool) {
         self.hear();
+        self.lines.rest().iter().for_each(|line| show::note(line));
         if self.asked && !failed {
             for event in self.links.end(self.node, self.news.sources()) {
                 self.send(event);

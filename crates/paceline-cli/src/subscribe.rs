@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let sink = match args.play {
         true => Sink::window()?,
-        false => Sink::open(args.out.as_deref(), args.json)?,
+        false => Sink::open(args.out.as_deref(), args.force, args.json)?,
     };
     let node = args.node.open("sub", args.pattern.as_str())?;
     args.wish.check(&node, &args.pattern)?;

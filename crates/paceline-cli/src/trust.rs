@@ -1,16 +1,21 @@
 //! `paceline trust`: a private authority for the nodes of a network, and their certificates.
 
 mod authority;
+mod code;
+mod exchange;
 mod invite;
+mod join;
 
 use crate::args;
-use crate::config::this_host;
 use crate::exit;
+use crate::hostname::this_host;
 use crate::show;
 use crate::stop::Stop;
 use anyhow::Context as _;
 use authority::{Authority, write_key};
-use invite::{Code, Invitation, join};
+use code::Code;
+use invite::Invitation;
+use join::join;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr as _;

@@ -3,6 +3,7 @@
 
 use super::{Config, find, load};
 use crate::args::{self, BufferSpec, HttpAddress, HttpFiles, LinkSpec};
+use crate::hostname::this_host;
 use crate::http::Access;
 use crate::{exit, log};
 use paceline::contract::CpuBudget;
@@ -174,12 +175,6 @@ fn label(command: &str, tag: &str) -> String {
         Some(last) => format!("{command}-{last}"),
         None => command.to_owned(),
     }
-}
-
-/// Returns the name of this host, if it is known.
-pub(crate) fn this_host() -> Option<String> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
 fn check_flags(links: &[LinkSpec]) -> anyhow::Result<()> {

@@ -7,6 +7,7 @@ pub(crate) mod role;
 
 pub(super) use report::{row, run};
 
+use crate::{exit, outfile};
 use anyhow::{Context as _, Result, anyhow};
 use paceline::contract::{CpuBudget, CpuPoint, CpuTable};
 use serde::{Deserialize, Serialize};
@@ -156,13 +157,25 @@ fn save(path: &Path, table: &CpuTable) -> Result<()> {
     let cannot = || format!("cannot write {}: try another file with --out", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or(Ok(()), std::fs::create_dir_all).with_context(cannot)?;
-    let new = path.with_extension(format!("new-{}", std::process::id()));
-    let written = std::fs::write(&new, text + "\n").and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        // Remove the incomplete file.
-        let _ = std::fs::remove_file(&new);
+    outfile::replace(path, (text + "\n").as_bytes()).with_context(cannot)
+}
+
+/// Refuses to replace a file that is no calibration.
+fn check_replaced(path: &Path) -> Result<()> {
+    let samples = |text: &[u8]| {
+        let document: serde_json::Value = serde_json::from_slice(text).ok()?;
+        document.get("samples")?.is_array().then_some(())
+    };
+    if !path.is_file() {
+        return Ok(());
     }
-    written.with_context(cannot)
+    match std::fs::read(path) {
+        Ok(text) if samples(&text).is_none() => Err(exit::usage(format!(
+            "--out {}: it already exists and is no calibration; give another --out, or delete it",
+            path.display()
+        ))),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Returns the processor budget of this host's node: `percent` of one processor. Without a

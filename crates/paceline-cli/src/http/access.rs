@@ -14,12 +14,18 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
-use tokio_rustls::TlsAcceptor;
 
 /// The shortest and the longest token, in bytes.
 const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 16..=256;
 const TOKENS_MAX: usize = 1_024;
 const COOKIE_NAME: &str = "paceline-token";
+
+/// How a server encrypts its connections.
+pub(super) struct Encryption {
+    pub(super) config: Arc<ServerConfig>,
+    /// The certificate that names the server.
+    pub(super) certificate: CertificateDer<'static>,
+}
 
 /// The right of a token.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -30,7 +36,7 @@ enum Grants {
 
 /// The access rules of a server.
 pub(crate) struct Access {
-    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) tls: Option<Encryption>,
     tokens: Vec<(Grants, String)>,
 }
 
@@ -41,7 +47,7 @@ impl Access {
             return Ok(None);
         }
         let tls = match (&files.cert, &files.key) {
-            (Some(cert), Some(key)) => Some(acceptor(cert, key)?),
+            (Some(cert), Some(key)) => Some(encryption(cert, key)?),
             (None, None) => None,
             (Some(_), None) => bail!("http_tls_key is missing: set it next to http_tls_cert"),
             (None, Some(_)) => bail!("http_tls_cert is missing: set it next to http_tls_key"),
@@ -55,13 +61,17 @@ impl Access {
         self.tls.is_some() && !self.tokens.is_empty()
     }
 
-    /// Checks the token of a request, if tokens are needed.
+    /// Checks the token of a request, and returns its number; `None` if no tokens are needed.
     ///
     /// # Errors
     /// Returns the status and the reason if the token is missing, unknown or grants too little.
-    pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
+    pub(super) fn check(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Result<Option<usize>, Refused> {
         if self.tokens.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let given = bearer(headers).or_else(|| cookie(headers));
         let granted = given.and_then(|token| self.granted(token));
@@ -71,35 +81,36 @@ impl Access {
                              TOKEN";
                 Err((StatusCode::UNAUTHORIZED, error.to_owned()))
             }
-            Some(Grants::Read) if ![Method::GET, Method::HEAD].contains(method) => {
+            Some((Grants::Read, _)) if ![Method::GET, Method::HEAD].contains(method) => {
                 let error = "this token grants reading only: use a token of a line 'change'";
                 Err((StatusCode::FORBIDDEN, error.to_owned()))
             }
-            Some(Grants::Read | Grants::Change) => Ok(()),
+            Some((Grants::Read | Grants::Change, number)) => Ok(Some(number)),
         }
     }
 
-    /// Returns a response that stores the token of the query `token=…` as a cookie, if it is known.
-    pub(super) fn sign_in(&self, path: &str, query: Option<&str>) -> Option<Answer> {
+    /// Returns a response that stores the token of the query `token=…` as a cookie, and the number of the token, if it
+    /// is known.
+    pub(super) fn sign_in(&self, path: &str, query: Option<&str>) -> Option<(Answer, usize)> {
         let token = query?.strip_prefix("token=").filter(|_| path == "/")?;
-        self.granted(token)?;
+        let (_, number) = self.granted(token)?;
         let secure = if self.tls.is_some() { "; Secure" } else { "" };
         let cookie = format!("{COOKIE_NAME}={token}; HttpOnly; SameSite=Strict; Path=/{secure}");
         let mut answer = answer::nothing();
         *answer.status_mut() = StatusCode::SEE_OTHER;
         answer.headers_mut().insert(LOCATION, HeaderValue::from_static("/"));
         answer.headers_mut().insert(SET_COOKIE, HeaderValue::try_from(cookie).ok()?);
-        Some(answer)
+        Some((answer, number))
     }
 
-    /// Returns the right of a token. Takes the same time for every token of one length.
-    fn granted(&self, token: &str) -> Option<Grants> {
+    /// Returns the right of a token, and its number. Takes the same time for every token of one length.
+    fn granted(&self, token: &str) -> Option<(Grants, usize)> {
         let equal = |known: &str| {
             let same = known.len() == token.len();
             known.bytes().zip(token.bytes()).fold(!same, |differs, (a, b)| differs | (a != b))
         };
-        let known = self.tokens.iter().filter(|(_, known)| !equal(known));
-        known.map(|(grants, _)| *grants).max()
+        let known = self.tokens.iter().enumerate().filter(|(_, (_, known))| !equal(known));
+        known.map(|(number, (grants, _))| (*grants, number)).max()
     }
 }
 
@@ -143,10 +154,13 @@ fn tokens(file: &Path) -> anyhow::Result<Vec<(Grants, String)>> {
     Ok(tokens)
 }
 
-fn acceptor(cert: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
+fn encryption(cert: &Path, key: &Path) -> anyhow::Result<Encryption> {
     let chain = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .with_context(|| format!("http_tls_cert {}", cert.display()))?;
+    let certificate = chain.first().cloned();
+    let certificate = certificate
+        .with_context(|| format!("http_tls_cert {} contains no certificate", cert.display()))?;
     let private = PrivateKeyDer::from_pem_file(key)
         .with_context(|| format!("http_tls_key {}", key.display()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -155,7 +169,7 @@ fn acceptor(cert: &Path, key: &Path) -> anyhow::Result<TlsAcceptor> {
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .with_context(|| format!("http_tls_key {} for {}", key.display(), cert.display()))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Encryption { config: Arc::new(config), certificate })
 }
 
 #[cfg(test)]
@@ -175,7 +189,7 @@ mod tests {
         if let Some((name, value)) = header {
             headers.insert(name, value.parse().unwrap());
         }
-        access().check(method, &headers).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+        access().check(method, &headers).map_or_else(|(status, _)| status.as_u16(), |_| 200)
     }
 
     #[test]
@@ -200,7 +214,8 @@ mod tests {
 
     #[test]
     fn a_known_token_becomes_a_cookie_that_scripts_cannot_read() {
-        let answer = access().sign_in("/", Some(&format!("token={READ}"))).unwrap();
+        let (answer, number) = access().sign_in("/", Some(&format!("token={READ}"))).unwrap();
+        assert_eq!(number, 0);
         assert_eq!(answer.status(), StatusCode::SEE_OTHER);
         let cookie = answer.headers()[SET_COOKIE].to_str().unwrap();
         assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");

@@ -4,16 +4,14 @@ use super::answer::{Answer, events};
 use super::served::Ticks;
 use http_body_util::channel::Channel;
 use hyper::body::Bytes;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// The number of events buffered for one client.
 const WAITING_MAX: usize = 1;
 
 /// Returns a stream of events that ends when the client disconnects.
-pub(super) fn follow(mut ticks: Ticks, place: OwnedSemaphorePermit) -> Answer {
+pub(super) fn follow(mut ticks: Ticks) -> Answer {
     let (mut to, channel) = Channel::new(WAITING_MAX);
     tokio::spawn(async move {
-        let _place = place;
         loop {
             let text = match ticks.borrow_and_update().as_ref() {
                 Some(tick) => tick.event(),

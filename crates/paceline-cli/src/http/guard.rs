@@ -1,11 +1,16 @@
 //! Access control: only programs and pages of this origin may send requests. In a DNS rebinding
 //! attack the foreign site's name appears in `Host`. A cross-origin request has the foreign origin
-//! in `Origin`.
+//! in `Origin`. Tokens do not replace these checks, because a browser adds a cookie to requests by
+//! itself.
 
 use crate::args::HttpAddress;
+use crate::hostname::this_host;
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::{Method, StatusCode};
-use std::net::SocketAddr;
+use rustls::client::verify_server_name;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::ParsedCertificate;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// The status and the reason of a rejected request.
 pub(super) type Refused = (StatusCode, String);
@@ -13,18 +18,32 @@ pub(super) type Refused = (StatusCode, String);
 /// Checks the requests to one address.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
-    /// The accepted `Host` values. `None` accepts all: for a unix socket, which no page can reach, and for
-    /// clients with tokens.
-    hosts: Option<Vec<String>>,
+    names: Names,
+}
+
+/// The accepted `Host` values.
+#[derive(Clone, Debug)]
+enum Names {
+    /// All: no page reaches a unix socket.
+    All,
+    /// These, with the port.
+    Listed(Vec<String>),
+    /// The names of a certificate, those of this host, and all IP addresses, with any port. A rebinding attack needs a
+    /// name.
+    Certified { certificate: CertificateDer<'static>, own: Vec<String> },
 }
 
 impl Guard {
-    /// Creates the guard for a server on `address`. If `signs_in`, requests carry a token that other sites do
-    /// not have, so the server may have any name.
-    pub(super) fn new(address: &HttpAddress, signs_in: bool) -> Self {
-        let HttpAddress::Tcp(address) = address else { return Self { hosts: None } };
-        if signs_in {
-            return Self { hosts: None };
+    /// Creates the guard for a server on `address`, with the certificate of an encrypted server.
+    pub(super) fn new(
+        address: &HttpAddress,
+        certificate: Option<&CertificateDer<'static>>,
+    ) -> Self {
+        let HttpAddress::Tcp(address) = address else { return Self { names: Names::All } };
+        if let Some(certificate) = certificate {
+            let host = this_host().into_iter().flat_map(|name| [format!("{name}.local"), name]);
+            let own = host.chain(["localhost".to_owned()]).collect();
+            return Self { names: Names::Certified { certificate: certificate.clone(), own } };
         }
         let port = address.port();
         let names =
@@ -33,7 +52,7 @@ impl Guard {
         if port == 80 {
             hosts.extend(names);
         }
-        Self { hosts: Some(hosts) }
+        Self { names: Names::Listed(hosts) }
     }
 
     /// Checks a request.
@@ -41,22 +60,20 @@ impl Guard {
     /// # Errors
     /// Returns the status and the reason if the request must be rejected.
     pub(super) fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), Refused> {
-        let Some(hosts) = &self.hosts else { return Ok(()) };
+        let scheme = match &self.names {
+            Names::All => return Ok(()),
+            Names::Listed(_) => "http://",
+            Names::Certified { .. } => "https://",
+        };
         let mut named = headers.get_all(HOST).iter();
         let one = (named.next().and_then(|host| host.to_str().ok()), named.next());
         let (Some(host), None) = one else {
             let error = "exactly one Host header is needed".to_owned();
             return Err((StatusCode::BAD_REQUEST, error));
         };
-        if !hosts.iter().any(|known| known.eq_ignore_ascii_case(host)) {
-            let error = format!(
-                "Host is '{host}', which is not this server: use http://{}",
-                hosts.first().map_or("127.0.0.1", String::as_str)
-            );
-            return Err((StatusCode::MISDIRECTED_REQUEST, error));
-        }
+        self.check_host(host)?;
         let own = |origin: &str| {
-            origin.strip_prefix("http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host))
+            origin.strip_prefix(scheme).is_some_and(|origin| origin.eq_ignore_ascii_case(host))
         };
         let mut origins = headers.get_all(ORIGIN).iter();
         if !origins.all(|origin| origin.to_str().is_ok_and(own)) {
@@ -72,6 +89,48 @@ impl Guard {
             _ => Ok(()),
         }
     }
+
+    fn check_host(&self, host: &str) -> Result<(), Refused> {
+        let (known, fix) = match &self.names {
+            Names::All => return Ok(()),
+            Names::Listed(hosts) => {
+                let first = hosts.first().map_or("127.0.0.1", String::as_str);
+                let known = hosts.iter().any(|known| known.eq_ignore_ascii_case(host));
+                (known, format!("use http://{first}"))
+            }
+            Names::Certified { certificate, own } => {
+                let fix = "use its IP address, or a name of http_tls_cert".to_owned();
+                (is_certified(without_port(host), certificate, own), fix)
+            }
+        };
+        if known {
+            return Ok(());
+        }
+        let error = format!("Host is '{host}', which is not this server: {fix}");
+        Err((StatusCode::MISDIRECTED_REQUEST, error))
+    }
+}
+
+/// Returns a `Host` value without the port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// Returns true if `name` is an IP address, one of the `own` names, or a name of the certificate.
+fn is_certified(name: &str, certificate: &CertificateDer<'_>, own: &[String]) -> bool {
+    let bracketed = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let is_ip = match bracketed {
+        Some(ip) => ip.parse::<Ipv6Addr>().is_ok(),
+        None => name.parse::<IpAddr>().is_ok_and(|ip| ip.is_ipv4()),
+    };
+    let certified = || {
+        let certificate = ParsedCertificate::try_from(certificate).ok()?;
+        verify_server_name(&certificate, &ServerName::try_from(name).ok()?).ok()
+    };
+    is_ip || own.iter().any(|own| own.eq_ignore_ascii_case(name)) || certified().is_some()
 }
 
 fn foreign(header: &str) -> Refused {
@@ -94,7 +153,7 @@ mod tests {
     use hyper::header::HeaderName;
 
     fn code(headers: &[(&str, &str)]) -> u16 {
-        let guard = Guard::new(&"127.0.0.1:8470".parse().unwrap(), false);
+        let guard = Guard::new(&"127.0.0.1:8470".parse().unwrap(), None);
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::try_from(*name).unwrap(), value.parse().unwrap());
@@ -132,8 +191,17 @@ mod tests {
     }
 
     #[test]
+    fn names_without_a_port_are_found() {
+        for (host, name) in
+            [("a", "a"), ("a:1", "a"), ("[::1]:1", "[::1]"), ("[::1]", "[::1]"), ("a:b", "a:b")]
+        {
+            assert_eq!(without_port(host), name);
+        }
+    }
+
+    #[test]
     fn a_unix_socket_is_reached_by_no_page() {
-        let guard = Guard::new(&"unix:/run/x.sock".parse().unwrap(), false);
+        let guard = Guard::new(&"unix:/run/x.sock".parse().unwrap(), None);
         assert!(guard.check(&Method::GET, &HeaderMap::new()).is_ok());
     }
 }

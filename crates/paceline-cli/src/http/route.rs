@@ -2,10 +2,11 @@
 
 use super::answer::{self, Answer};
 use super::api::{Change, Turn, WorldChange};
-use super::served::{Served, Tick};
+use super::served::{Peer, Served, Tick};
 use super::source::Source;
 use super::watched::NoPicture;
 use super::{events, metrics, pages};
+use crate::slots::Client;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
@@ -27,8 +28,8 @@ const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions
      pictures/SUBSCRIPTION, values/SUBSCRIPTION, history, comparison, world, switches/NAME";
 
 /// Answers a request.
-pub(super) async fn answer(served: &Served, from: &str, request: Request<Incoming>) -> Answer {
-    match answered(served, from, request).await {
+pub(super) async fn answer(served: &Served, peer: &Peer, request: Request<Incoming>) -> Answer {
+    match answered(served, peer, request).await {
         Ok(answer) => answer,
         Err((status, error)) => answer::problem(status, &error),
     }
@@ -38,7 +39,7 @@ type Problem = (StatusCode, String);
 
 async fn answered(
     served: &Served,
-    from: &str,
+    peer: &Peer,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
     served.guard.check(request.method(), request.headers())?;
@@ -47,16 +48,19 @@ async fn answered(
         let error = format!("the path has more than {TARGET_MAX} bytes");
         return Err((StatusCode::URI_TOO_LONG, error));
     }
+    let mut client = peer.client;
     if let Some(access) = &served.access {
-        if let Some(signed_in) = access.sign_in(&path, query.as_deref()) {
+        if let Some((signed_in, token)) = access.sign_in(&path, query.as_deref()) {
+            peer.slot.admit(Client::Token(token));
             return Ok(signed_in);
         }
         let checked = access.check(request.method(), request.headers());
         if let Err((_, why)) = &checked {
-            served.source.note_refused(from, &path, why);
+            served.source.note_refused(&peer.from, &path, why);
         }
-        checked?;
+        client = checked?.map_or(client, Client::Token);
     }
+    peer.slot.admit(client);
     if let Some(name) = path.strip_prefix("/api/v1/switches/") {
         return turn(served, name, request).await;
     }
@@ -75,11 +79,15 @@ async fn answered(
     if has_body {
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "GET takes no body: leave it out".to_owned()));
     }
-    found(served, &path, query.as_deref()).await
+    found((served, peer), &path, query.as_deref()).await
 }
 
 /// Answers a request for a path.
-async fn found(served: &Served, path: &str, query: Option<&str>) -> Result<Answer, Problem> {
+async fn found(
+    (served, peer): (&Served, &Peer),
+    path: &str,
+    query: Option<&str>,
+) -> Result<Answer, Problem> {
     if let Some(subscription) = path.strip_prefix("/api/v1/pictures/") {
         return picture(served, subscription, query).await;
     }
@@ -90,11 +98,11 @@ async fn found(served: &Served, path: &str, query: Option<&str>) -> Result<Answe
         return comparison(served).await;
     }
     if path == "/api/v1/events" {
-        let place = served.place().ok_or((
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many clients follow the events: close a page, or poll /api/v1/state".to_owned(),
-        ))?;
-        return Ok(events::follow(served.ticks.clone(), place));
+        if !peer.slot.follow() {
+            let error = "too many clients follow the events: close a page, or poll /api/v1/state";
+            return Err((StatusCode::SERVICE_UNAVAILABLE, error.to_owned()));
+        }
+        return Ok(events::follow(served.ticks.clone()));
     }
     if path == "/api/v1/world" {
         let error = "there is no world: start `paceline demo world`".to_owned();

@@ -1,13 +1,14 @@
-//! What every request needs: the newest reading, the source and the slots of the followers.
+//! What every request needs: the newest reading and the source.
 
 use super::access::Access;
 use super::api::State;
 use super::guard::Guard;
 use super::history::History;
 use super::source::Source;
+use crate::slots::{Client, Slot};
 use hyper::body::Bytes;
 use std::sync::{Arc, OnceLock};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 /// One reading, serialised once for all clients.
 pub(super) struct Tick {
@@ -40,12 +41,13 @@ pub(super) struct Served {
     pub(super) source: Arc<dyn Source>,
     pub(super) ticks: Ticks,
     pub(super) history: Arc<History>,
-    pub(super) followers: Arc<Semaphore>,
 }
 
-impl Served {
-    /// Reserves a slot for a client that follows events; returns `None` if all are in use.
-    pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
-        self.followers.clone().try_acquire_owned().ok()
-    }
+/// The connection that sent a request.
+pub(super) struct Peer {
+    /// Its address for the audit log.
+    pub(super) from: String,
+    /// Its owner while no token says more.
+    pub(super) client: Client,
+    pub(super) slot: Slot,
 }

@@ -1,4 +1,4 @@
-//! The server: one thread, a bounded number of clients, and one reading per second shared by all of
+//! The server: one thread, a bounded number of connections, and one reading per second shared by all of
 //! them.
 
 use super::access::Access;
@@ -6,33 +6,33 @@ use super::guard::Guard;
 use super::history::History;
 use super::patience::Patience;
 use super::route;
-use super::served::{Served, Tick};
+use super::served::{Peer, Served, Tick};
 use super::source::Source;
 use crate::args::HttpAddress;
 use crate::exit;
+use crate::slots::{Client, Limits, Slots};
 use anyhow::Context as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::{oneshot, watch};
 
-/// The largest number of connections.
-const CLIENTS_MAX: usize = 64;
-/// The largest number of connections that follow events.
-const FOLLOWERS_MAX: usize = 16;
 /// The largest number of headers in a request, and their total size in bytes.
 const HEADERS_MAX: usize = 64;
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// The longest time for a request's head, and between two requests.
-const HEAD_WITHIN: Duration = Duration::from_secs(5);
+/// The longest time for a TLS handshake. Its round trip takes 3 s on the slowest links.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(4);
+/// The longest time for a request's head, and between two requests. Slow bytes do not extend it.
+const HEAD_WITHIN: Duration = Duration::from_secs(3);
 /// The longest time without the client reading its data.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 /// The number of threads for blocking work: readings and pictures.
@@ -66,7 +66,9 @@ impl Http {
             return Err(exit::usage(address.needs()));
         }
         let (listener, address) = bind(address)?;
-        let tls = access.as_ref().and_then(|access| access.tls.clone());
+        let tls = access.as_ref().and_then(|access| access.tls.as_ref());
+        let guard = Guard::new(&address, tls.map(|tls| &tls.certificate));
+        let tls = tls.map(|tls| tls.config.clone());
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -75,7 +77,6 @@ impl Http {
             .thread_name("paceline-http-ask")
             .build()
             .context("cannot start the HTTP server")?;
-        let guard = Guard::new(&address, complete);
         let encrypted = tls.is_some();
         let serve = move || {
             runtime.block_on(async {
@@ -154,40 +155,39 @@ fn remove_stale(path: &Path) {
 
 async fn run(
     listener: Listener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<ServerConfig>>,
     (guard, access): (Guard, Option<Access>),
     source: Arc<dyn Source>,
 ) -> std::io::Result<()> {
     let (to, ticks) = watch::channel(None);
-    let followers = Arc::new(Semaphore::new(FOLLOWERS_MAX));
     let history = Arc::<History>::default();
     let (source, past) = (source.clone(), history.clone());
-    let served =
-        Arc::new(Served { guard, access, source: source.clone(), ticks, history, followers });
+    let served = Arc::new(Served { guard, access, source: source.clone(), ticks, history });
     tokio::spawn(tick(source, past, to));
-    let clients = Arc::new(Semaphore::new(CLIENTS_MAX));
+    // After each connection the others run, so that a new one is read before newer ones need its slot.
+    let door = Door { tls, served, slots: Slots::new(Limits::USUAL) };
     match listener {
         Listener::Tcp(listener) => {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             loop {
                 match listener.accept().await {
-                    Ok((stream, from)) => match &tls {
-                        Some(tls) => {
-                            welcome_encrypted(stream, from, tls.clone(), (&clients, &served));
-                        }
-                        None => welcome(stream, from.to_string(), &clients, &served),
-                    },
+                    Ok((stream, from)) => door.welcome_tcp(stream, from),
                     Err(error) => accept_again(&error).await,
                 }
+                tokio::task::yield_now().await;
             }
         }
         Listener::Unix(listener) => {
             let listener = tokio::net::UnixListener::from_std(listener)?;
             loop {
                 match listener.accept().await {
-                    Ok((stream, _)) => welcome(stream, "unix".to_owned(), &clients, &served),
+                    Ok((stream, _)) => {
+                        let (peer, ended) = door.enter("unix".to_owned(), Client::Owner);
+                        tokio::spawn(until(ended, serve(stream, peer, door.served.clone())));
+                    }
                     Err(error) => accept_again(&error).await,
                 }
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -217,51 +217,58 @@ async fn tick(
     }
 }
 
-/// Serves a client if a slot is free; otherwise closes the connection.
-fn welcome<S>(stream: S, from: String, clients: &Arc<Semaphore>, served: &Arc<Served>)
-where
-    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-{
-    if let Some(slot) = slot(clients) {
-        tokio::spawn(serve(stream, from, slot, served.clone()));
+/// Accepts connections. A new one always gets a slot; an older one may lose its own.
+struct Door {
+    tls: Option<Arc<ServerConfig>>,
+    served: Arc<Served>,
+    slots: Arc<Slots>,
+}
+
+impl Door {
+    fn enter(&self, from: String, client: Client) -> (Peer, oneshot::Receiver<()>) {
+        let (slot, ended) = self.slots.enter(client);
+        (Peer { from, client, slot }, ended)
+    }
+
+    fn welcome_tcp(&self, stream: tokio::net::TcpStream, from: SocketAddr) {
+        let (peer, ended) = self.enter(from.to_string(), Client::at(from));
+        let served = self.served.clone();
+        match self.tls.clone() {
+            Some(tls) => tokio::spawn(until(ended, serve_encrypted(stream, peer, tls, served))),
+            None => tokio::spawn(until(ended, serve(stream, peer, served))),
+        };
     }
 }
 
-/// Serves a client over TLS, if a slot is free.
-fn welcome_encrypted(
+/// Serves a connection until it is done or another one needs its slot.
+async fn until(ended: oneshot::Receiver<()>, served: impl Future<Output = ()>) {
+    tokio::select! {
+        () = served => {}
+        _ = ended => {}
+    }
+}
+
+async fn serve_encrypted(
     stream: tokio::net::TcpStream,
-    from: std::net::SocketAddr,
-    tls: TlsAcceptor,
-    (clients, served): (&Arc<Semaphore>, &Arc<Served>),
+    peer: Peer,
+    tls: Arc<ServerConfig>,
+    served: Arc<Served>,
 ) {
-    let Some(slot) = slot(clients) else { return };
-    let served = served.clone();
-    tokio::spawn(async move {
-        match tokio::time::timeout(HEAD_WITHIN, tls.accept(stream)).await {
-            Ok(Ok(stream)) => serve(stream, from.to_string(), slot, served).await,
-            Ok(Err(error)) => tracing::debug!("HTTP: a TLS handshake failed: {error}"),
-            Err(_) => tracing::debug!("HTTP: a TLS handshake took too long"),
-        }
-    });
-}
-
-/// Returns a free slot for a client.
-fn slot(clients: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
-    let slot = clients.clone().try_acquire_owned().ok();
-    if slot.is_none() {
-        tracing::debug!("HTTP: more than {CLIENTS_MAX} connections; one was closed");
+    match tokio::time::timeout(HANDSHAKE_WITHIN, peer.slot.encrypt(stream, tls)).await {
+        Ok(Ok(stream)) => serve(stream, peer, served).await,
+        Ok(Err(error)) => tracing::debug!("HTTP: a TLS handshake failed: {error}"),
+        Err(_) => tracing::debug!("HTTP: a TLS handshake took too long"),
     }
-    slot
 }
 
-async fn serve<S>(stream: S, from: String, slot: OwnedSemaphorePermit, served: Arc<Served>)
+async fn serve<S>(stream: S, peer: Peer, served: Arc<Served>)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let _slot = slot;
+    let peer = Arc::new(peer);
     let answer = service_fn(move |request| {
-        let (served, from) = (served.clone(), from.clone());
-        async move { Ok::<_, Infallible>(route::answer(&served, &from, request).await) }
+        let (served, peer) = (served.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(route::answer(&served, &peer, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

@@ -6,7 +6,7 @@ use super::player::Player;
 use super::still::Still;
 use super::wave::Wave;
 use crate::args::RequestedRate;
-use crate::{exit, show};
+use crate::{exit, outfile, show};
 use anyhow::{Context as _, anyhow};
 use paceline::status::PublisherId;
 use paceline::{Encoding, Node, Sample};
@@ -54,8 +54,9 @@ pub(crate) fn is_stdout(out: Option<&Path>) -> bool {
 }
 
 impl Sink {
-    /// Opens the output that `--out` names; `json` means that standard output carries JSON.
-    pub(crate) fn open(out: Option<&Path>, json: bool) -> anyhow::Result<Self> {
+    /// Opens the output that `--out` names. An existing file is replaced only if `force`; `json` means that standard
+    /// output carries JSON.
+    pub(crate) fn open(out: Option<&Path>, force: bool, json: bool) -> anyhow::Result<Self> {
         let Some(path) = out else { return Ok(Self::Nowhere) };
         if is_stdout(out) {
             if json {
@@ -66,13 +67,7 @@ impl Sink {
             return Ok(Self::Stdout { terminal: io::stdout().is_terminal() });
         }
         let holds = Holds::of(path)?;
-        let file = File::create(path).map_err(|error| {
-            let fix = match error.kind() == io::ErrorKind::NotFound {
-                true => "create the folder first, or give another --out",
-                false => "give a file that can be written",
-            };
-            anyhow!("--out {}: cannot create it: {error}; {fix}", path.display())
-        })?;
+        let file = outfile::create("--out", path, force)?;
         Ok(match holds {
             Holds::Sound => Self::Wave(Wave::new(file, path.to_owned())),
             Holds::Opus => Self::Ogg(Ogg::new(file, path.to_owned())),

@@ -1,6 +1,7 @@
 //! A file that contains only the newest picture.
 
 use super::named::check;
+use crate::outfile;
 use anyhow::Context as _;
 use paceline::Sample;
 use std::path::PathBuf;
@@ -20,9 +21,7 @@ impl Still {
     /// Replaces the picture atomically: readers always see a whole picture.
     pub(crate) fn write(&self, delivery: &Sample) -> anyhow::Result<()> {
         check(&self.path, self.encoding, delivery)?;
-        let next = self.path.with_extension("part");
-        std::fs::write(&next, &delivery.payload)
-            .and_then(|()| std::fs::rename(&next, &self.path))
+        outfile::replace(&self.path, &delivery.payload)
             .with_context(|| format!("--out {}: cannot write", self.path.display()))
     }
 }

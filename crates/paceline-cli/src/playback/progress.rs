@@ -1,9 +1,10 @@
 //! Reports on published samples, once per second.
 
+use super::lines::LineLimit;
 use super::promises::Promises;
 use crate::show::{self, Block};
 use crate::stats::{by_reason, round3};
-use paceline::status::{Drops, SubscriptionId};
+use paceline::status::{Drops, NodeId, SubscriptionId};
 use paceline::{Node, Publisher};
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -71,6 +72,8 @@ pub(crate) struct Reporter {
     block: Block,
     /// Answers of one publisher; `None` for a report on several publishers.
     promises: Option<Promises>,
+    /// Other nodes cause these lines as often as they repeat their requests.
+    answers: LineLimit<Option<NodeId>>,
     tick: Instant,
     began: Instant,
     reported: (Instant, Counts),
@@ -86,6 +89,7 @@ impl Reporter {
             adapts: false,
             block: Block::on_stdout(),
             promises: None,
+            answers: LineLimit::default(),
             tick: now + TICK,
             began: now,
             reported: (now, Counts::default()),
@@ -97,16 +101,22 @@ impl Reporter {
         Self { adapts, ..self }
     }
 
-    /// Prints new answers to subscriptions immediately.
+    /// Prints new answers to subscriptions immediately, and many answers to one node as a count.
     pub(crate) fn hear(&mut self, publisher: &Publisher, node: &Node) {
         let promises = self.promises.get_or_insert_default();
+        if let Some(report) = self.answers.due(Instant::now()) {
+            show::note(&report);
+        }
         while let Some(event) = publisher.try_event() {
             let name = |subscription: SubscriptionId| {
                 let nodes = node.nodes();
                 let found = nodes.into_iter().find(|(id, _)| *id == subscription.node);
                 found.map_or_else(|| subscription.to_string(), |(_, name)| name)
             };
-            show::note(&promises.take(event, name));
+            let (node, text) = promises.take(event, name);
+            if let Some(text) = self.answers.pass(node, text, Instant::now()) {
+                show::note(&text);
+            }
         }
     }
 
@@ -137,6 +147,9 @@ impl Reporter {
     /// Prints the last report, with the average rate of the whole run. A run shorter than a second counts as
     /// one.
     pub(crate) fn end(&mut self, counts: Counts, wanted: (bool, String)) -> anyhow::Result<()> {
+        if let Some(report) = self.answers.rest() {
+            show::note(&report);
+        }
         let rate_hz = rate(counts.published, self.began.elapsed().max(TICK));
         self.report(rate_hz, counts, wanted)
     }

@@ -1,7 +1,7 @@
 //! The grants and refusals of a publisher's subscriptions.
 
 use paceline::PublisherEvent;
-use paceline::status::{Excess, SubscriptionId};
+use paceline::status::{Excess, NodeId, SubscriptionId};
 use std::collections::BTreeMap;
 
 /// The subscriptions with an answer: true if granted, false if refused.
@@ -9,13 +9,21 @@ use std::collections::BTreeMap;
 pub(crate) struct Promises(BTreeMap<SubscriptionId, bool>);
 
 impl Promises {
-    /// Records an event and describes it in words; `name` returns the name of a subscription's node.
+    /// Records an event, and returns a description in words with the node of the subscription; `name` returns the name
+    /// of that node.
     pub(super) fn take(
         &mut self,
         event: PublisherEvent,
         name: impl Fn(SubscriptionId) -> String,
-    ) -> String {
-        match event {
+    ) -> (Option<NodeId>, String) {
+        let node = match &event {
+            PublisherEvent::Granted(grant) => Some(grant.subscription.node),
+            PublisherEvent::Refused(refusal) => Some(refusal.subscription.node),
+            PublisherEvent::Withdrawn(subscription) => Some(subscription.node),
+            // Also for an event of a later version.
+            PublisherEvent::Excess(_) | _ => None,
+        };
+        let text = match event {
             PublisherEvent::Granted(grant) => {
                 self.0.insert(grant.subscription, true);
                 format!("granted: {}: {grant}", name(grant.subscription))
@@ -37,7 +45,8 @@ impl Promises {
             }
             // An event of a later version.
             other => format!("{other:?}"),
-        }
+        };
+        (node, text)
     }
 
     pub(super) fn granted(&self) -> usize {

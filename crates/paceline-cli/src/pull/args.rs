@@ -75,6 +75,9 @@ pub(crate) struct PullArgs {
     /// Writes the payloads to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Replaces an existing --out file
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
     /// Gives up after this time, such as 30s; exits with code 3 if samples are missing
     #[arg(long, value_name = "TIME", value_parser = args::some_duration)]
     pub(crate) timeout: Option<Duration>,

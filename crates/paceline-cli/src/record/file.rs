@@ -1,6 +1,6 @@
 //! Recordings as files: the output file, and opening one to read it.
 
-use crate::exit;
+use crate::outfile;
 use anyhow::{Context as _, anyhow, bail};
 use paceline_record::ending;
 use std::fs::File;
@@ -37,25 +37,7 @@ pub(crate) fn open(file: &Path) -> anyhow::Result<BufReader<File>> {
 impl OutFile {
     /// Creates the file; replaces an existing file only if `force`.
     pub(super) fn create(path: &Path, force: bool) -> anyhow::Result<Self> {
-        let mut options = File::options();
-        options.write(true);
-        match force {
-            true => options.create(true).truncate(true),
-            false => options.create_new(true),
-        };
-        let name = path.display();
-        let file = options.open(path).map_err(|error| {
-            if error.kind() == io::ErrorKind::AlreadyExists {
-                return exit::usage(format!(
-                    "--out {name}: it already exists; give --force to replace it, or another --out"
-                ));
-            }
-            let fix = match error.kind() == io::ErrorKind::NotFound {
-                true => "create the folder first, or give another --out",
-                false => "give a file that can be written",
-            };
-            anyhow!("--out {name}: cannot create it: {error}; {fix}")
-        })?;
+        let file = outfile::create("--out", path, force)?;
         Ok(Self { file, path: path.to_owned(), bytes: 0 })
     }
 

@@ -82,6 +82,9 @@ pub(crate) struct SubArgs {
     /// Writes the payloads to a file, or to standard output with -
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Replaces an existing --out file
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
     /// Shows pictures and video in a window of ffplay
     #[arg(long, conflicts_with = "out")]
     pub(crate) play: bool,

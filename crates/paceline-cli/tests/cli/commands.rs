@@ -32,7 +32,7 @@ const FAILS: &[(&str, i32, &str)] = &[
     ("clock --of robot", 3, "no servers"),
     ("--from -1min --to -30s", 3, "expired"),
     ("--from 10s", 2, "--from 10s: the recording lasts"),
-    ("trust invite", 1, "nobody has joined; invite again"),
+    ("trust invite", 130, "interrupted: nobody has joined"),
     ("--within 200\n", 2, "needs a unit"),
 ];
 

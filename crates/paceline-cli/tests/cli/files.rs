@@ -93,3 +93,42 @@ fn text_cannot_be_written_as_a_picture() {
     let sub = host.run(&["sub", "t", "--out", arg(&out), "--count", "1", "--timeout", "30s"]);
     sub.said(1, "is text/plain, a .y4m file contains image/jpeg, image/png or");
 }
+
+#[test]
+fn an_existing_file_stays_without_force_and_symbolic_links_are_not_followed() {
+    let host = Host::new();
+    let _latched = host.start(&["pub", "log", "new", "--latch"]);
+    let _buffer = host.start(&["node", "--buffer", "log=10"]);
+    let (mine, link) = (host.path("mine.txt"), host.path("link.txt"));
+    std::fs::write(&mine, "mine").unwrap();
+    std::os::unix::fs::symlink(&mine, &link).unwrap();
+    let plan = host.path("ring.json");
+    std::fs::copy(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/plans/three-rates.json"),
+        &plan,
+    )
+    .unwrap();
+    let commands: [&[&str]; 5] = [
+        &["sub", "log", "--count", "1", "--timeout", "30s", "--out"],
+        &["pull", "log", "--newest", "1", "--timeout", "30s", "--out"],
+        &["record", "log", "--duration", "500ms", "--out"],
+        &["plan", arg(&plan), "--svg"],
+        &["plan", arg(&plan), "--problem"],
+    ];
+    for command in commands {
+        let run = |file: &std::path::Path, more: &[&str]| {
+            host.run(&[command, &[arg(file)][..], more].concat())
+        };
+        run(&mine, &[]).said(2, "mine.txt: it already exists; give --force to replace it");
+        for more in [&[][..], &["--force"]] {
+            run(&link, more).said(2, "link.txt: it is a symbolic link, which is not followed");
+        }
+        assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine", "{command:?}");
+    }
+    let mine = arg(&mine);
+    let sub = ["sub", "log", "--out", mine, "--force", "--count", "1", "--timeout", "30s"];
+    assert_eq!(host.run(&sub).code, Some(0));
+    assert_eq!(std::fs::read_to_string(mine).unwrap(), "new\n");
+    let calibrate = host.run(&["doctor", "--calibrate", "--out", mine]);
+    calibrate.said(2, "it already exists and is no calibration");
+}

@@ -45,6 +45,7 @@ fn bytes_are_published_unchanged_on_request() {
             "t",
             "--out",
             "got.bin",
+            "--force",
             "--count",
             if how[0] == "--chunk" { "1" } else { "3" },
         ];

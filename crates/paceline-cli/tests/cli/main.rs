@@ -1,6 +1,7 @@
 //! Tests of the built command in separate processes, each on a simulated host.
 #![cfg(test)]
 
+mod answers;
 mod bad_input;
 mod calibration;
 mod clock;
@@ -15,6 +16,7 @@ mod grafana;
 mod guides;
 mod host;
 mod http;
+mod http_encrypted;
 mod inputs;
 mod kills;
 mod links;

@@ -1,6 +1,7 @@
 //! Authorities, certificates, policies and tokens on the command line.
 
-use crate::host::{Ended, Host, free_port};
+use crate::host::{Ended, Host, LIMIT, Running, free_port};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 /// A folder with an authority and the files of two nodes.
@@ -89,7 +90,7 @@ fn commands_next_to_a_daemon_have_its_rights() {
     let _robot = robot.start(&["node", "--link", &listen, "--policy", &at_robot]);
     let _operator = operator.start(&["node", "--link", &connect, "--policy", &at_operator]);
     for host in [&robot, &operator] {
-        let until = std::time::Instant::now() + crate::host::LIMIT;
+        let until = std::time::Instant::now() + LIMIT;
         while !host.path("node.sock").exists() {
             assert!(std::time::Instant::now() < until, "the node listens");
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -113,6 +114,26 @@ fn a_member_without_a_policy_at_the_other_end_is_refused_and_notified() {
         operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
     println!("{}", refused.stderr);
     refused.said(3, "the policy of 'robot' does not allow it");
+}
+
+#[test]
+fn silent_strangers_do_not_delay_the_machine_that_has_the_code() {
+    let network = Network::new();
+    let (dir, port) = (network.dir.display().to_string(), free_port());
+    let listen = format!("127.0.0.1:{port}");
+    let invite = ["trust", "invite", "arm", "--dir", &dir, "--listen", &listen];
+    let mut inviting = Running::unread(network.host.command(&invite).spawn().unwrap());
+    let code = inviting.first_line().trim().rsplit_once(' ').unwrap().1.to_owned();
+    let _strangers: Vec<_> = (0..100).map(|_| TcpStream::connect(&listen).unwrap()).collect();
+    let arm = Host::new();
+    let wrong = code.replace(|letter: char| letter != '-', "a");
+    arm.run(&["trust", "join", &listen, &wrong]).said(1, "its key is not in the code");
+    let begun = std::time::Instant::now();
+    let joined = arm.run(&["trust", "join", &listen, &code]);
+    assert!(joined.code == Some(0) && begun.elapsed() < LIMIT / 8, "{joined:?}");
+    assert!(inviting.status().success() && arm.path("arm/arm.pem").exists());
+    // The next one does not find it.
+    arm.run(&["trust", "join", &listen, &code]).said(1, "does paceline trust invite wait there?");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Checks the calibration of this host, and measures a new one.
 
-use super::{FIX, find, load, measure, place, save};
+use super::{FIX, check_replaced, find, load, measure, place, save};
 use crate::doctor::row::{Row, State};
 use crate::show;
 use crate::table::{Align, Table, width};
@@ -65,6 +65,7 @@ impl Measured {
 
 /// Runs `paceline doctor --calibrate`: measures, prints and saves the costs.
 pub(in crate::doctor) fn run(out: Option<PathBuf>, json: bool) -> anyhow::Result<ExitCode> {
+    out.as_deref().map_or(Ok(()), check_replaced)?;
     let file = out.unwrap_or_else(place);
     show::note(&format!(
         "sends samples through a separate node, and keeps all processors busy for half of the \
