@@ -28,6 +28,7 @@ mod large;
 mod latch;
 mod late_joiner;
 mod meeting;
+mod memory;
 mod moves;
 mod net;
 mod offers;
