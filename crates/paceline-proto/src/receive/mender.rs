@@ -1,7 +1,7 @@
 //! Reception on carriers that may lose frames: puts samples and control messages in order.
 
 use super::assembly::Assembly;
-use super::room::Room;
+use super::room::{Begun, Room};
 use super::sorter::{Came, Missing, Sorted, Sorter};
 use super::{Received, sample};
 use crate::form::Form;
@@ -238,7 +238,7 @@ impl Mender {
     }
 
     /// Returns the arrival time of the oldest sample that waits, and of the newest one that is not whole.
-    pub(super) fn ages(&self) -> (Option<(Instant, u32)>, Option<(Instant, u32)>) {
+    pub(super) fn ages(&self) -> (Begun, Begun) {
         let all = || self.streams.iter();
         let oldest = all().filter_map(|(place, it)| Some((it.sorter.oldest()?, *place))).min();
         let newest = all().filter_map(|(place, it)| Some((it.sorter.newest()?.0, *place))).max();

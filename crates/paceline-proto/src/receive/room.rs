@@ -9,6 +9,9 @@ use paceline_sched::Instant;
 /// The maximum number of bytes of unfinished samples of a neighbour, whatever the memory of the node.
 const SAMPLES_BYTES_MAX: usize = 2 * SAMPLE_BYTES_MAX;
 
+/// The time of a sample and its stream, if there is one.
+pub(super) type Begun = Option<(Instant, u32)>;
+
 /// The bytes that a receiver counts as used. By default no share counts them.
 #[derive(Debug)]
 pub(super) struct Room {
@@ -113,7 +116,7 @@ impl Receiver {
     }
 
     /// Returns the unfinished samples that began first and last on a carrier that keeps order, as their times and streams.
-    fn unfinished(&self) -> (Option<(Instant, u32)>, Option<(Instant, u32)>) {
+    fn unfinished(&self) -> (Begun, Begun) {
         let begun = || {
             let all = self.streams.iter().flatten();
             all.filter_map(|it| it.unfinished.as_ref().map(|unfinished| (unfinished.since, it.id)))

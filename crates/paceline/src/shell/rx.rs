@@ -44,8 +44,8 @@ const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
 /// The longest sleep of the repair thread, so that it notices the end of its link.
 const REPAIRER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 
-/// The limit of neighbours on a link.
-pub(crate) const HOPS_MAX: usize = 1_024;
+/// The limit of neighbours on a link: all connections, and some for nodes that are being removed.
+pub(crate) const HOPS_MAX: usize = 1_280;
 
 /// The state that the egress thread and the receiving side of a hop share.
 #[derive(Debug, Default)]

@@ -31,6 +31,7 @@ mod meeting;
 mod memory;
 mod moves;
 mod net;
+mod newcomers;
 mod offers;
 mod opus;
 mod pictures;

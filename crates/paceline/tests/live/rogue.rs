@@ -23,6 +23,15 @@ struct Said {
     acknowledged: u64,
 }
 
+/// Returns the id of a node that does not exist, and the first bytes of its connections.
+pub(crate) fn introduction(number: u64) -> (NodeId, Vec<u8>) {
+    let mut introduction = [0; 48];
+    introduction[32..40].copy_from_slice(&number.to_be_bytes());
+    let hash = ring::digest::digest(&ring::digest::SHA256, &introduction);
+    let id = NodeId(u64::from_be_bytes(hash.as_ref()[..8].try_into().unwrap()));
+    (id, [&b"PACE"[..], &[VERSION], &introduction].concat())
+}
+
 /// A connection that speaks the protocol of a link as it likes.
 pub(crate) struct Stranger {
     pub(crate) id: NodeId,
@@ -32,12 +41,9 @@ pub(crate) struct Stranger {
 impl Stranger {
     /// Connects to the node that listens at `endpoint`, and introduces itself. The number determines its id.
     pub(crate) fn connect(endpoint: &str, number: u64) -> Self {
-        let mut introduction = [0; 48];
-        introduction[32..40].copy_from_slice(&number.to_be_bytes());
-        let hash = ring::digest::digest(&ring::digest::SHA256, &introduction);
-        let id = NodeId(u64::from_be_bytes(hash.as_ref()[..8].try_into().unwrap()));
+        let (id, words) = introduction(number);
         let mut stream = Self::silent(endpoint);
-        stream.write_all(&[&b"PACE"[..], &[VERSION], &introduction].concat()).unwrap();
+        stream.write_all(&words).unwrap();
         Self { id, stream }
     }
 

@@ -42,7 +42,7 @@ impl Item {
                 let payload = Bytes::copy_from_slice(&sample.payload);
                 Self::Sample(RawSample { payload, ..sample })
             }
-            other => other,
+            Self::Sample(_) | Self::Lost(_) => self,
         }
     }
 

@@ -5,6 +5,7 @@ use super::handshakes::{Handshake, Handshakes};
 use super::inbox::{Inbox, Record};
 use super::meet::meet;
 use super::multicast::Multicast;
+use super::origin::Origin;
 use super::outbox::Sink;
 use super::peer::Peer;
 use super::peers::Peers;
@@ -17,6 +18,7 @@ use paceline_proto::{NodeId, ProbeInterval};
 use quinn::Connection;
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncRead;
@@ -52,6 +54,8 @@ pub(super) struct Opened<R, W> {
     pub(super) from: String,
     pub(super) reader: R,
     pub(super) writer: W,
+    /// The address of the other end; `None` over a unix socket.
+    pub(super) address: Option<IpAddr>,
     /// What the other end has shown about itself.
     pub(super) proof: Proof,
     /// The connection that can carry datagrams, and whether this end sends frames in them.
@@ -125,7 +129,7 @@ impl Shared {
         R: AsyncRead + Unpin + Send,
         W: Sink,
     {
-        let Opened { from, mut reader, mut writer, proof, quic } = opened;
+        let Opened { from, address, mut reader, mut writer, proof, quic } = opened;
         let leaf = proof.certificates().and_then(<[_]>::first);
         let met = meet(&mut reader, &mut writer, &self.introduction, leaf);
         let began_at = Instant::now();
@@ -140,12 +144,15 @@ impl Shared {
                 return Err(self.part(&from, why, quic.map(|(connection, _)| connection)));
             }
         };
+        let is_incoming = began.is_some();
         let stranger = began.as_ref().and_then(|_| self.stranger(&from, &proof));
         if began.is_some_and(|began| !began.complete()) {
             return Err("newer connections ended the handshake".to_owned());
         }
         let datagrams = quic.as_ref().filter(|(_, sends)| *sends).map(|(it, _)| it.clone());
-        let peer = Arc::new(Peer::new(from, proof, datagrams, self.probes, met_within));
+        let origin = is_incoming.then(|| Origin::of(&proof, address));
+        let peer = Peer::new(from, (proof, origin), datagrams, self.probes, met_within);
+        let peer = Arc::new(peer);
         let quic = quic.map(|(connection, _)| connection);
         let its = peer.clone();
         let mut writing = tokio::spawn(async move {
@@ -170,6 +177,7 @@ impl Shared {
                 }
             }
             Err(reason) => {
+                self.refused(&peer.from, &reason);
                 peer.close(&reason);
                 Err(reason)
             }
