@@ -3,6 +3,7 @@
 mod answer;
 mod attendance;
 mod closes;
+mod flight;
 mod greetings;
 mod hop;
 mod ledger;

@@ -7,6 +7,7 @@ mod early;
 mod meet;
 mod memory;
 mod proven;
+mod source;
 
 use super::clock;
 use super::command::{Command, Commands};
@@ -16,7 +17,6 @@ use super::guards::Guards;
 use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
-use super::port::Port;
 use super::realtime::Role;
 use super::sink::AtomicDrops;
 use super::transport::Inbound;
@@ -28,19 +28,18 @@ use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
 use memory::Holders;
 use paceline_proto::guard::{Flood, Guard};
-use paceline_proto::ingress::{Ingress, OutputKey};
+use paceline_proto::ingress::OutputKey;
 use paceline_proto::memory::{Charge, Memory, MemoryKind, Share};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_proto::{Form, NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
+use source::Source;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The longest time for which samples may be in flight on a path that was replaced.
-const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
 /// The longest sleep of the repair thread, so that it notices the end of its link.
 const REPAIRER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 
@@ -102,48 +101,6 @@ pub(crate) struct RxChange {
     pub(crate) at: Instant,
     /// `None` if the stream has no outputs any more.
     pub(crate) installation: Option<Installation>,
-}
-
-/// An arriving stream.
-struct Source {
-    ingress: Ingress<Port>,
-    /// The time of its installation.
-    began: Instant,
-    /// The neighbour from which its samples arrive.
-    via: Option<NodeId>,
-    /// The neighbours on its paths.
-    from: Vec<NodeId>,
-    /// The neighbours on its paths before the last change, until this time.
-    before: (Vec<NodeId>, Instant),
-}
-
-impl Source {
-    fn new(began: Instant, period: Option<Duration>) -> Self {
-        let before = (Vec::new(), Instant::ZERO);
-        let ingress = Ingress::new(period);
-        Self { ingress, began, via: None, from: Vec::new(), before }
-    }
-
-    /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
-    fn set_paths(&mut self, now: Instant, from: Vec<NodeId>) {
-        if self.from != from {
-            self.before = (std::mem::replace(&mut self.from, from), now + IN_FLIGHT_MAX);
-        }
-    }
-
-    /// Returns true if samples may arrive from this neighbour. Those of others are forged.
-    fn is_from(&self, now: Instant, node: NodeId) -> bool {
-        let (before, until) = &self.before;
-        self.from.contains(&node) || now < *until && before.contains(&node)
-    }
-
-    /// Records the neighbour that sends the stream. After a change of path, samples in flight on
-    /// the old path may be missing.
-    fn come_by(&mut self, from: NodeId) {
-        if self.via.replace(from).is_some_and(|before| before != from) {
-            self.ingress.handle_lost(None);
-        }
-    }
 }
 
 #[derive(Default)]

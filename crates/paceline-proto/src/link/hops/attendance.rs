@@ -15,7 +15,7 @@ use paceline_sched::{Duration, Instant};
 const GREET_EVERY: Duration = Duration::from_millis(100);
 const GREET_PART: u64 = 32;
 const GREET_DOUBLED_MAX: u32 = 3;
-/// A neighbour that was never up and has not answered so many greetings gets further ones more and more rarely.
+/// A neighbour that was never up and has not answered more greetings than this gets further ones more and more rarely.
 const GREETED_OFTEN: u32 = 8;
 const GREET_RARELY: Duration = Duration::from_secs(10);
 /// A hop that is not up and was silent for this time is forgotten, or later on a slow link.
@@ -217,9 +217,9 @@ mod tests {
             };
             (0..15).map(gap).skip(1).collect::<Vec<_>>()
         };
-        let long = [1_600, 3_200, 6_400, 10_000, 10_000, 10_000, 10_000];
-        let first = [100, 200, 400, 800, 800, 800, 800];
-        assert_eq!(gaps(false), [first, long].concat());
+        let long = [1_600, 3_200, 6_400, 10_000, 10_000, 10_000];
+        let first = [100, 200, 400, 800, 800, 800, 800, 800];
+        assert_eq!(gaps(false), [&first[..], &long[..]].concat());
         assert_eq!(gaps(true), [800; 14]);
     }
 

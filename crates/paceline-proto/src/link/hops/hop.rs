@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use super::attendance::Attendance;
+use super::flight::InFlight;
 use super::greetings::Greeted;
 use super::ledger::{Fates, Ledger};
 use super::rtt::RttEstimator;
@@ -41,17 +42,6 @@ pub enum HopChange {
     Up,
     /// The hop is silent or has restarted, so it has lost its state of our streams.
     Down,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    seq: u64,
-    bytes: u64,
-    sent: Instant,
-    /// Requested an immediate acknowledgement, so its round trip is a valid sample.
-    asked: bool,
-    /// Carries only background streams.
-    background: bool,
 }
 
 /// One next hop of a link.

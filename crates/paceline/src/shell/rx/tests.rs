@@ -1,4 +1,4 @@
-use super::super::port::{Announcements, RingEnd, ring};
+use super::super::port::{Announcements, Port, RingEnd, ring};
 use super::super::wake::Waker;
 use super::*;
 use event_listener::Event;

@@ -230,6 +230,7 @@ mod tests {
         assert_eq!(taken, 16);
         assert!(why.contains("the maximum of 16 nodes from this certificate"), "{why}");
         assert_eq!(peers.admit(NodeId(3), &peer_from(Some(one(3)))), Ok(()), "one of them");
+        peers.prove(NodeId(3));
         let (taken, why) = fill(&peers, 100, |_| address(1));
         assert_eq!(taken, 64);
         assert!(why.contains("the address 10.0.0.1"), "{why}");

@@ -22,6 +22,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncRead;
+use tokio::task::JoinHandle;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -152,14 +153,8 @@ impl Shared {
         let datagrams = quic.as_ref().filter(|(_, sends)| *sends).map(|(it, _)| it.clone());
         let origin = is_incoming.then(|| Origin::of(&proof, address));
         let peer = Peer::new(from, (proof, origin), datagrams, self.probes, met_within);
-        let peer = Arc::new(peer);
         let quic = quic.map(|(connection, _)| connection);
-        let its = peer.clone();
-        let mut writing = tokio::spawn(async move {
-            if its.outbox.write_to(writer, &its.liveness).await.is_err() {
-                its.ends.notify_one();
-            }
-        });
+        let (peer, mut writing) = start(peer, writer);
         let admitted = stranger.map_or_else(|| self.peers.admit(node, &peer), Err);
         let ended = match admitted {
             Ok(()) => {
@@ -320,4 +315,16 @@ impl Shared {
             }
         }
     }
+}
+
+/// Starts the task that writes what waits for a peer.
+fn start(peer: Peer, writer: impl Sink) -> (Arc<Peer>, JoinHandle<()>) {
+    let peer = Arc::new(peer);
+    let its = peer.clone();
+    let writing = tokio::spawn(async move {
+        if its.outbox.write_to(writer, &its.liveness).await.is_err() {
+            its.ends.notify_one();
+        }
+    });
+    (peer, writing)
 }
