@@ -180,6 +180,10 @@ processor: Processor | null,
  */
 buffer: QueueBuffer | null, 
 /**
+ * Memory of the node for the input of its neighbours; null for an earlier version.
+ */
+memory: NeighbourMemory | null, 
+/**
  * Samples that arrived without any recipient.
  */
 dropped: Drops, 
@@ -322,7 +326,17 @@ use_bits_per_s: number | null,
 /**
  * Silence after which it counts as down.
  */
-down_after_us: number, };
+down_after_us: number, 
+/**
+ * Bytes of the node's memory for neighbours that this one uses.
+ */
+memory_bytes: number, };
+
+export type NeighbourMemory = { used_bytes: number, bytes: number, 
+/**
+ * Greatest number of bytes that were used at once since the start.
+ */
+greatest_bytes: number, };
 
 export type Reservation = { publisher: string, 
 /**

@@ -48,6 +48,7 @@ pub(crate) struct Config {
     pub(crate) http_files: HttpFiles,
     pub(crate) processor_percent: Option<u32>,
     pub(crate) host_buffer: Option<u64>,
+    pub(crate) neighbour_memory: Option<u64>,
     pub(crate) realtime: Option<bool>,
     /// The policy file.
     pub(crate) policy: Option<PathBuf>,

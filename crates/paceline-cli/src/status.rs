@@ -18,6 +18,7 @@ pub(crate) use document::{
 pub(crate) use gather::{Reader, settle, settle_and, wait_for};
 #[cfg(test)]
 pub(crate) use neighbour::Neighbour;
+pub(crate) use neighbour::NeighbourMemory;
 #[cfg(test)]
 pub(crate) use reservation::Processor;
 pub(crate) use reservation::{QueueBuffer, Reservation, ReservedHop};

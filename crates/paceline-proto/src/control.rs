@@ -279,6 +279,18 @@ impl Control {
         self.follow_links();
     }
 
+    /// Sets the largest size of the records of all other nodes, in encoded bytes. Defaults to 32 MiB, which neighbours
+    /// share. Call this before the first message.
+    pub const fn set_records_max(&mut self, bytes: usize) {
+        self.registry.set_bytes_max(bytes);
+    }
+
+    /// Returns the size of the records of all other nodes, in encoded bytes.
+    #[must_use]
+    pub const fn records_bytes(&self) -> usize {
+        self.registry.bytes()
+    }
+
     /// Returns the buffer of this node, and the part that is reserved for contracts.
     #[must_use]
     pub fn host_buffer_use(&self) -> BufferUse {

@@ -16,7 +16,7 @@
 //!
 //! [`pull`] implements buffers of past samples and their discovery.
 //!
-//! [`receive::Receiver`] is the receiving end of a link; [`wire`] is the format of the data between both
+//! [`receive::Receiver`] is the receiving end of a link, within the [`memory`] of its node; [`wire`] is the format of the data between both
 //! ends.
 
 pub mod address;
@@ -33,6 +33,7 @@ pub mod guard;
 pub mod ids;
 pub mod ingress;
 pub mod link;
+pub mod memory;
 pub mod plan;
 mod probes;
 pub mod pull;

@@ -8,7 +8,7 @@ pub enum DropReason {
     /// The sample could no longer arrive within its deadline.
     DeadlineMissed,
     /// The stream's queue was full: samples arrive faster than the link sends them, or than a new publisher
-    /// buffers.
+    /// buffers. Or the [memory](crate::memory) of a node was needed for another neighbour than the one that sent it.
     QueueFull,
     /// A newer picture or state replaced the sample before its first byte was sent.
     Superseded,
@@ -26,7 +26,7 @@ pub enum DropReason {
     ScalerBusy,
     /// The sample had already been delivered.
     Duplicate,
-    /// The sample is larger than a node accepts.
+    /// The sample is larger than a node accepts, or than the rest of its [memory](crate::memory) for neighbours.
     TooLarge,
     /// The sample depends on a picture that was not delivered.
     Undecodable,

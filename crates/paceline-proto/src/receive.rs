@@ -4,8 +4,10 @@
 //! The owner then calls [`Receiver::handle_timeout`] at the instant returned by [`Receiver::poll_timeout`].
 
 mod assembly;
+mod incoming;
 mod lost;
 mod mender;
+mod room;
 mod sorter;
 mod transit;
 
@@ -14,21 +16,24 @@ use crate::ids::PublisherId;
 use crate::probes::ProbeInterval;
 use crate::reason::DropReason;
 use crate::sample::RawSample;
-use crate::wire::NUMBER_STEP_MAX;
 use crate::wire::ack::{Ack, Arrivals};
 use crate::wire::codec::{Reader, WireError};
 use crate::wire::frame::FrameHeader;
 use crate::wire::segment::{Place, SampleHead, Segment, stream_place};
 use bytes::{Bytes, BytesMut};
+use incoming::{Incoming, Unfinished};
 pub use lost::Lost;
 use mender::{Arrival, Mender};
 use paceline_sched::{Duration, Instant};
+use room::Room;
+pub use room::Victim;
 use transit::{Attention, Transit};
 
-/// The maximum number of bytes that are allocated based on a header alone; the buffer grows as data arrives.
+/// The maximum number of bytes that are allocated for a control message based on a header alone; the buffer grows as data
+/// arrives.
 const TRUSTED_BYTES: usize = 1 << 20;
-/// The maximum number of bytes of unfinished samples per neighbour.
-const UNFINISHED_BYTES_MAX: usize = 2 * crate::wire::SAMPLE_BYTES_MAX;
+/// The memory of a slot for a stream.
+const STREAM_COST: usize = size_of::<Option<Incoming>>();
 
 /// The information of a frame's header for the link back to its sender.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -79,52 +84,6 @@ pub enum Received {
     },
 }
 
-#[derive(Debug)]
-struct Unfinished {
-    head: SampleHead,
-    /// The publish time of the sample, on the local clock.
-    published_at: Instant,
-    bytes: BytesMut,
-}
-
-#[derive(Debug)]
-struct Incoming {
-    /// The number on the wire. Streams in the same slot have different numbers.
-    id: u32,
-    publisher: PublisherId,
-    form: Form,
-    /// The number of the next sample to begin.
-    next_number: u64,
-    unfinished: Option<Unfinished>,
-    /// The hop went down since the last sample, which explains samples missing before the next one.
-    parted: bool,
-}
-
-impl Incoming {
-    /// Reports the unseen samples below `number` as lost.
-    ///
-    /// # Errors
-    /// Returns a [`WireError`] for an impossible number; then no sample is reported.
-    fn skip_to(&mut self, number: u64, found: &mut impl FnMut(Received)) -> Result<(), WireError> {
-        let (publisher, form) = (self.publisher, self.form);
-        let reason = if self.parted { DropReason::LinkDown } else { DropReason::LinkLoss };
-        let samples = check_step(self.next_number, number)?;
-        self.next_number = number;
-        self.parted = false;
-        if samples > 0 {
-            found(Received::Lost { publisher, form, lost: Lost::unseen(samples, reason) });
-        }
-        Ok(())
-    }
-
-    /// Returns the loss of a sample that has begun to arrive.
-    const fn lost_one(&self, head: &SampleHead, reason: DropReason) -> Received {
-        let (publisher, form) = (self.publisher, self.form);
-        let lost = Lost { samples: 1, reason, begun: Some((head.seq, head.kind)) };
-        Received::Lost { publisher, form, lost }
-    }
-}
-
 /// Reassembles the samples and control messages of one neighbour.
 #[derive(Debug, Default)]
 pub struct Receiver {
@@ -134,6 +93,8 @@ pub struct Receiver {
     streams: Vec<Option<Incoming>>,
     control: Option<(usize, BytesMut)>,
     unfinished_bytes: usize,
+    /// The memory that this receiver counts as used.
+    room: Room,
     half_round_trip: Duration,
     attention: Attention,
     unknown_stream: u64,
@@ -179,6 +140,7 @@ impl Receiver {
         if let Some(mender) = &mut self.mender {
             mender.release(now, &self.arrivals, &mut found);
         }
+        self.count();
     }
 
     /// Parses a frame and passes its contents to `found`, in order. `our_epoch` is the epoch of our link on
@@ -196,8 +158,22 @@ impl Receiver {
         now: Instant,
         our_epoch: u32,
         frame: Bytes,
+        found: impl FnMut(Received),
+    ) -> Result<Heard, (Option<Heard>, WireError)> {
+        let heard = self.read_frame(now, our_epoch, frame, found);
+        self.count();
+        heard
+    }
+
+    #[expect(clippy::result_large_err, reason = "as above")]
+    fn read_frame(
+        &mut self,
+        now: Instant,
+        our_epoch: u32,
+        frame: Bytes,
         mut found: impl FnMut(Received),
     ) -> Result<Heard, (Option<Heard>, WireError)> {
+        let bytes = frame.len();
         let mut reader = Reader::new(frame);
         let header = FrameHeader::read(&mut reader).map_err(|error| (None, error))?;
         let mut heard = Heard {
@@ -224,7 +200,8 @@ impl Receiver {
             && header.known == our_epoch
         {
             if header.datagrams {
-                let result = self.handle_datagram(now, (seq, transit), &mut reader, &mut found);
+                let result =
+                    self.handle_datagram(now, (seq, transit, bytes), &mut reader, &mut found);
                 heard.owed = Some(self.arrivals.ack());
                 return result.map(|()| heard).map_err(|error| (Some(heard), error));
             }
@@ -250,7 +227,7 @@ impl Receiver {
     fn handle_datagram(
         &mut self,
         now: Instant,
-        (seq, transit): (u64, Transit),
+        (seq, transit, bytes): (u64, Transit, usize),
         reader: &mut Reader,
         found: &mut impl FnMut(Received),
     ) -> Result<(), WireError> {
@@ -258,12 +235,15 @@ impl Receiver {
             return Ok(());
         }
         let mender = self.mender.get_or_insert_default();
-        let arrival = Arrival { now, frame: seq, half_round_trip: self.half_round_trip };
+        let half_round_trip = self.half_round_trip;
+        let arrival = Arrival { now, frame: seq, bytes, half_round_trip };
         let mut in_turn = true;
         let mut result = Ok(());
         while !reader.is_empty() && result.is_ok() {
             let segment = transit.read(reader);
-            match segment.and_then(|segment| mender.handle_segment(arrival, segment, found)) {
+            match segment
+                .and_then(|segment| mender.handle_segment(arrival, segment, &self.room, found))
+            {
                 Ok(took) => in_turn &= took,
                 Err(error) => result = Err(error),
             }
@@ -279,6 +259,7 @@ impl Receiver {
     /// its streams continues then.
     pub fn part(&mut self, mut found: impl FnMut(Received)) {
         self.forget(&mut found);
+        self.count();
     }
 
     /// Discards unfinished samples after the sender has restarted or left.
@@ -322,17 +303,7 @@ impl Receiver {
                 self.give_up(stream, DropReason::LinkLoss, found);
                 let same = |old: &mut Incoming| old.publisher == publisher && old.form == form;
                 if !self.find(stream).is_some_and(same) {
-                    self.close_place(stream, found);
-                    let (id, next_number, unfinished, parted) = (stream, 0, None, false);
-                    let incoming =
-                        Incoming { id, publisher, form, next_number, unfinished, parted };
-                    let place = stream_place(stream) as usize;
-                    if self.streams.len() <= place {
-                        self.streams.resize_with(place + 1, || None);
-                    }
-                    if let Some(slot) = self.streams.get_mut(place) {
-                        *slot = Some(incoming);
-                    }
+                    self.open(stream, publisher, form, found);
                 }
             }
             Segment::Close { stream, end } => {
@@ -355,6 +326,30 @@ impl Receiver {
         Ok(())
     }
 
+    /// Opens a stream in its slot. Without room for more slots the stream stays unknown.
+    fn open(
+        &mut self,
+        id: u32,
+        publisher: PublisherId,
+        form: Form,
+        found: &mut impl FnMut(Received),
+    ) {
+        self.close_place(id, found);
+        let place = stream_place(id) as usize;
+        let more = (place + 1).saturating_sub(self.streams.len());
+        if more > 0 && !self.room.fits(more * STREAM_COST) {
+            return;
+        }
+        let (next_number, unfinished, parted) = (0, None, false);
+        let incoming = Incoming { id, publisher, form, next_number, unfinished, parted };
+        if more > 0 {
+            self.streams.resize_with(place + 1, || None);
+        }
+        if let Some(slot) = self.streams.get_mut(place) {
+            *slot = Some(incoming);
+        }
+    }
+
     fn handle_first(
         &mut self,
         now: Instant,
@@ -365,7 +360,7 @@ impl Receiver {
     ) -> Result<(), WireError> {
         self.give_up(stream, DropReason::LinkLoss, found);
         let half = self.half_round_trip;
-        let spare = UNFINISHED_BYTES_MAX.saturating_sub(self.unfinished_bytes);
+        let spare = self.room.for_samples().saturating_sub(self.unfinished_bytes);
         let Some(incoming) = find(&mut self.streams, stream) else {
             self.unknown_stream += 1;
             return Ok(());
@@ -385,9 +380,10 @@ impl Receiver {
             found(incoming.lost_one(&head, DropReason::TooLarge));
         } else {
             self.unfinished_bytes += head.total;
-            let mut bytes = BytesMut::with_capacity(head.total.min(TRUSTED_BYTES));
+            // It is counted as used. A buffer that grows step by step would leave its smaller predecessors behind.
+            let mut bytes = BytesMut::with_capacity(head.total);
             bytes.extend_from_slice(&piece.payload);
-            incoming.unfinished = Some(Unfinished { head, published_at, bytes });
+            incoming.unfinished = Some(Unfinished { head, published_at, since: now, bytes });
         }
         step
     }
@@ -454,6 +450,10 @@ impl Receiver {
             if last {
                 return (piece.len() == total).then_some(piece);
             }
+            if !self.room.fits(total) {
+                // Without room the message is lost; the next digest repairs that.
+                return None;
+            }
             self.control = Some((total, BytesMut::with_capacity(total.min(TRUSTED_BYTES))));
         }
         let (total, bytes) = self.control.as_mut()?;
@@ -467,23 +467,6 @@ impl Receiver {
         }
         let (total, bytes) = self.control.take()?;
         (bytes.len() == total).then(|| bytes.freeze())
-    }
-}
-
-/// Returns the number of missing samples before sample `number` of a stream that expects `next`.
-///
-/// # Errors
-/// Returns [`WireError::TooLarge`] for a gap that is larger than a link can lose, and [`WireError::Invalid`]
-/// for a number that has already passed.
-const fn check_step(next: u64, number: u64) -> Result<u64, WireError> {
-    let field = "sample number";
-    let max = next.saturating_add(NUMBER_STEP_MAX);
-    if number > max {
-        return Err(WireError::TooLarge { field, value: number, max });
-    }
-    match number.checked_sub(next) {
-        Some(missing) => Ok(missing),
-        None => Err(WireError::Invalid(field)),
     }
 }
 

@@ -5,4 +5,5 @@
 #[path = "idle"]
 mod idle {
     mod hops;
+    mod strangers;
 }

@@ -249,6 +249,7 @@ pub struct NodeBuilder {
     pub(crate) links: Vec<LinkConfig>,
     pub(crate) processor: Option<CpuBudget>,
     pub(crate) host_buffer: Option<u64>,
+    pub(crate) neighbour_memory: Option<u64>,
     pub(crate) realtime: bool,
     pub(crate) policy: Option<PathBuf>,
     pub(crate) token: Option<PathBuf>,
@@ -375,6 +376,21 @@ impl NodeBuilder {
     #[must_use]
     pub const fn host_buffer(mut self, bytes: u64) -> Self {
         self.host_buffer = Some(bytes);
+        self
+    }
+
+    /// The least [memory for neighbours](Self::neighbour_memory), in bytes.
+    pub const NEIGHBOUR_MEMORY_MIN: u64 = 32_000_000;
+
+    /// Sets the memory for the input of all neighbours together, in bytes: unfinished samples, queued control messages,
+    /// the records of other nodes and the current pictures of videos. Defaults to 128 MiB; less than 32 MB counts as
+    /// 32 MB.
+    ///
+    /// If it is full, the neighbour with the most unfinished samples drops some. A sample for which there is no room is
+    /// counted as [`DropReason::TooLarge`](crate::status::DropReason).
+    #[must_use]
+    pub const fn neighbour_memory(mut self, bytes: u64) -> Self {
+        self.neighbour_memory = Some(bytes);
         self
     }
 

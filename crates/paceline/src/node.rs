@@ -27,6 +27,7 @@ use crate::view::View;
 use link::open_link;
 use paceline_proto::control::{Control, HOST_LINK};
 use paceline_proto::link::LinkClass;
+use paceline_proto::memory::Memory;
 use paceline_proto::{DropReason, NodeId, Pattern, SubscriptionId};
 use paceline_sched::Capacity;
 use std::collections::BTreeSet;
@@ -120,7 +121,7 @@ impl Node {
         let audit = gate.audit();
         let (sender, inbox) = sync_channel(COMMANDS_MAX);
         let commands = Commands::new(sender);
-        let sources = Arc::new(RxSources::default());
+        let sources = Arc::new(RxSources::new(memory(&builder)));
         let vitals = vitals(builder.realtime, &commands);
         let (place, host_link) = host_place(&builder)?.unzip();
         let mut host = place.map(|place| (place, 0));
@@ -411,9 +412,17 @@ impl Drop for Inner {
     }
 }
 
+/// Returns the memory of a node for its neighbours.
+fn memory(builder: &NodeBuilder) -> Memory {
+    let least = |bytes: u64| bytes.max(NodeBuilder::NEIGHBOUR_MEMORY_MIN);
+    let bytes = |bytes| usize::try_from(least(bytes)).unwrap_or(usize::MAX);
+    builder.neighbour_memory.map(bytes).map_or_else(Memory::default, Memory::new)
+}
+
 /// Creates the control part of a node.
 fn control(id: NodeId, name: &str, builder: &NodeBuilder) -> Control {
     let mut control = Control::new(id, name);
+    control.set_records_max(memory(builder).kept_max());
     builder.processor.into_iter().for_each(|budget| control.set_processor(budget));
     builder.host_buffer.into_iter().for_each(|bytes| control.set_host_buffer(bytes));
     control

@@ -67,6 +67,8 @@ pub struct NodeStatus {
     pub processor: Option<ProcessorUse>,
     /// Its queue space for contracts; `None` for a node of an earlier version.
     pub buffer: Option<HostBuffer>,
+    /// Its memory for the input of neighbours; `None` for a node of an earlier version.
+    pub memory: Option<MemoryUse>,
     /// Samples dropped by the node, by reason: they arrived without a subscriber, or were not
     /// published ([`Node::note_dropped`](crate::Node::note_dropped)).
     pub drops: Drops,
@@ -97,6 +99,18 @@ pub struct HostBuffer {
     pub space: BufferUse,
     /// The greatest number of bytes of contracted samples that waited at once since the start: with headers on its links,
     /// and the payloads that its subscribers had not read.
+    pub greatest: u64,
+}
+
+/// The memory of a node for the input of all its neighbours: unfinished samples, control messages, records and the current
+/// pictures of videos.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MemoryUse {
+    /// The bytes that are used.
+    pub used: u64,
+    /// The most bytes, [`NodeBuilder::neighbour_memory`](crate::NodeBuilder::neighbour_memory).
+    pub limit: u64,
+    /// The greatest number of bytes that were used at once since the start.
     pub greatest: u64,
 }
 
@@ -261,6 +275,9 @@ pub struct SentTo {
     /// The silence after which the neighbour counts as down: 1.8 s, and longer on a link below 200 kbit/s, whose idle
     /// hops use 2 % of the capacity. The slower end of the link determines it.
     pub down_after: Duration,
+    /// The bytes of the node's [memory for neighbours](NodeStatus::memory) that the neighbour uses; 0 for a node of an
+    /// earlier version.
+    pub memory: u64,
 }
 
 /// A neighbour that was muted because it flooded this node.

@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) processor_percent: Option<u32>,
     /// The queue space for contracts on all links and for subscribers, in bytes.
     pub(crate) host_buffer: Option<u64>,
+    /// The memory for the input of all neighbours, in bytes.
+    pub(crate) neighbour_memory: Option<u64>,
     /// The processor costs per sample; only the host's node has them.
     pub(crate) processor: Option<CpuBudget>,
     /// Real-time priorities for the node's threads.
@@ -154,6 +156,7 @@ impl NodeArgs {
             http_files: config.http_files,
             processor_percent: config.processor_percent,
             host_buffer: config.host_buffer,
+            neighbour_memory: config.neighbour_memory,
             processor: None,
             realtime: config.realtime.unwrap_or(false),
             links,
@@ -239,6 +242,9 @@ impl Settings {
         builder = builder.realtime(self.realtime);
         if let Some(bytes) = self.host_buffer {
             builder = builder.host_buffer(bytes);
+        }
+        if let Some(bytes) = self.neighbour_memory {
+            builder = builder.neighbour_memory(bytes);
         }
         if let Some(budget) = self.processor {
             builder = builder.processor(budget);

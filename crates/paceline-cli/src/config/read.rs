@@ -10,12 +10,12 @@ use super::value::{text, truth, whole};
 use crate::args::{self, BufferSpec, HttpFiles, LinkSpec, TlsSpec};
 use crate::log;
 use paceline::pull::History;
-use paceline::{Node, Pattern};
+use paceline::{Node, NodeBuilder, Pattern};
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 20] = [
+pub(super) const KEYS: [&str; 21] = [
     "name",
     "runtime_dir",
     "isolated",
@@ -26,6 +26,7 @@ pub(super) const KEYS: [&str; 20] = [
     "http_tokens",
     "processor_percent",
     "host_buffer",
+    "neighbour_memory",
     "realtime",
     "policy",
     "token",
@@ -62,6 +63,8 @@ const SAMPLES_MAX: u64 = 1_000_000;
 const BYTES_MAX: u64 = 1 << 32;
 const HOST_BUFFER: &str =
     "must be from 1B to 1000000000000B, such as \"64MB\"; leave it out for 1GB";
+const NEIGHBOUR_MEMORY: &str =
+    "must be from 32MB to 1000000000000B, such as \"64MB\"; leave it out for 134MB";
 /// The largest buffer of a link or of a host.
 const LINK_BUFFER_MAX: u64 = 1_000_000_000_000;
 
@@ -138,6 +141,10 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
         processor_percent: section.read("processor_percent", problems, percent),
         host_buffer: section.read("host_buffer", problems, |value| {
             units::size(value, &(1..=LINK_BUFFER_MAX), HOST_BUFFER)
+        }),
+        neighbour_memory: section.read("neighbour_memory", problems, |value| {
+            let range = NodeBuilder::NEIGHBOUR_MEMORY_MIN..=LINK_BUFFER_MAX;
+            units::size(value, &range, NEIGHBOUR_MEMORY)
         }),
         realtime: section.read("realtime", problems, |value| truth(value, REALTIME)),
         policy: section.read("policy", problems, |value| file(value, POLICY)),

@@ -45,6 +45,11 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # contracts that could queue more together are refused. From 1B to 1000000000000B. Default: 1GB.
 #host_buffer = "64MB"
 
+# The memory of this node for the input of all neighbours together: unfinished samples, queued control messages, records
+# and current pictures of videos. If it is full, the neighbour with the most unfinished samples loses some. A larger
+# sample is refused. From 32MB to 1000000000000B. Default: 134MB.
+#neighbour_memory = "64MB"
+
 # Real-time priorities (SCHED_FIFO, 1 to 20) for the threads of this node, so that busy programs do not delay its contracts.
 # Needs permission: root, or LimitRTPRIO=20 in the unit. Default: false.
 #realtime = true

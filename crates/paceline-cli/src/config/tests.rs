@@ -53,6 +53,11 @@ const CASES: &[Case] = &[
         1,
         &["host_buffer = \"0B\": must be from 1B", "leave it out for 1GB"],
     ),
+    (
+        "neighbour_memory = \"1MB\"\n",
+        1,
+        &["neighbour_memory = \"1MB\": must be from 32MB", "leave it out for 134MB"],
+    ),
     // Links.
     ("link = 5\n", 1, &["link must be a list of tables: write [[link]]"]),
     ("[link]\nname = \"a\"\n", 1, &["link must be a list of tables: write [[link]]"]),

@@ -1,7 +1,7 @@
 //! The tables of `paceline ls`.
 
 use crate::show;
-use crate::status::{Document, Link, Mended, Muted, Node, Stream, Unread};
+use crate::status::{Document, Link, Mended, Muted, NeighbourMemory, Node, Stream, Unread};
 use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -55,6 +55,11 @@ pub(crate) fn tables(document: &Document) -> String {
             );
         }
     }
+    for node in &document.nodes {
+        if let Some(memory) = node.memory.filter(NeighbourMemory::is_much) {
+            let _ = write!(out, "\n{}", neighbour_memory(node, memory, &names));
+        }
+    }
     for (node, link) in all_links(document) {
         if link.mended.repeated > 0 || link.mended.given_up > 0 {
             let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.mended));
@@ -72,6 +77,19 @@ pub(crate) fn tables(document: &Document) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Names the memory that neighbours use, and the neighbour that uses most of it.
+fn neighbour_memory(node: &Node, memory: NeighbourMemory, names: &BTreeMap<&str, &str>) -> String {
+    let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
+    let (used, limit) = (megabytes(memory.used_bytes), megabytes(memory.bytes));
+    let neighbours = node.links.iter().flat_map(|link| &link.neighbours);
+    let most = neighbours.max_by_key(|to| to.memory_bytes).filter(|to| to.memory_bytes > 0);
+    let most = most.map(|to| {
+        format!("; the most by {}: {} MB", named(names, &to.id), megabytes(to.memory_bytes))
+    });
+    let name = &node.name;
+    format!("{name}: neighbours use {used} of {limit} MB of memory{}", most.unwrap_or_default())
 }
 
 /// Says that a slow link notices the loss of a neighbour late.

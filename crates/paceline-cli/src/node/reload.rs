@@ -125,6 +125,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("runtime_dir", old.runtime_dir != new.runtime_dir),
         ("isolated", old.isolated != new.isolated),
         ("host_buffer", old.host_buffer != new.host_buffer),
+        ("neighbour_memory", old.neighbour_memory != new.neighbour_memory),
         ("processor_percent", old.processor_percent != new.processor_percent),
         ("http", old.http != new.http || old.http_files != new.http_files),
         ("policy", old.policy != new.policy),

@@ -399,6 +399,7 @@ mod tests {
             reservations: Vec::new(),
             processor: None,
             buffer: None,
+            memory: None,
             drops: Drops::default(),
             stalled: Vec::new(),
             clock: None,

@@ -1,6 +1,6 @@
 //! The document of `paceline ls --json`, described in docs/reference/json.md.
 
-use super::neighbour::Neighbour;
+use super::neighbour::{Neighbour, NeighbourMemory};
 use super::reservation::{Processor, QueueBuffer, Reservation};
 use super::timed::{NodeClock, Timed};
 use crate::args::RequestedRate;
@@ -46,6 +46,9 @@ pub(crate) struct Node {
     /// Queue space of the node for contracts, on all its links and for its subscribers together; null for an earlier
     /// version. `greatest_bytes` includes payloads that its subscribers had not read.
     pub(crate) buffer: Option<QueueBuffer>,
+    /// Memory of the node for the input of its neighbours; null for an earlier version.
+    #[serde(default)]
+    pub(crate) memory: Option<NeighbourMemory>,
     /// Samples that arrived without any recipient.
     #[serde(with = "by_reason")]
     #[cfg_attr(test, ts(type = "Drops"))]
@@ -369,6 +372,7 @@ impl Node {
             reservations: node.reservations.iter().map(|it| Reservation::new(it, all)).collect(),
             processor: node.processor.as_ref().map(Processor::new),
             buffer: node.buffer.as_ref().map(QueueBuffer::of_host),
+            memory: node.memory.map(NeighbourMemory::new),
             dropped: node.drops,
             stalled: node.stalled.iter().map(Stalled::new).collect(),
             clock: node.clock.as_ref().map(NodeClock::new),

@@ -223,6 +223,7 @@ mod tests {
                 node: NodeId(node),
                 wire_bytes,
                 down_after: Duration::from_millis(1_800),
+                memory: 0,
             };
             link.sent = vec![sent(1, first), sent(2, bytes - first)];
             let mut document = Document::new(&status);

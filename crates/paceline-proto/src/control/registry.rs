@@ -35,7 +35,7 @@ const FIRST_VERSION_MAX: u64 = 1 << 61;
 /// An unreachable node whose record another neighbour delivered is replaced after this time, even by an older
 /// record: nothing confirms the first one.
 const UNCONFIRMED_FOR: Duration = Duration::from_secs(1);
-/// The largest size of all records together, in encoded bytes.
+/// The default of the largest size of all records together, in encoded bytes.
 const BYTES_MAX: usize = 32 << 20;
 
 /// The size of changes after which a record's own size is computed again.
@@ -82,6 +82,8 @@ pub(crate) struct Registry {
     entries: BTreeMap<NodeId, Entry>,
     /// The encoded size of the records of all other nodes.
     bytes: usize,
+    /// The largest size of them.
+    bytes_max: usize,
     /// The number of changes of hops so far.
     hop_changes: u64,
 }
@@ -91,7 +93,23 @@ impl Registry {
     pub(crate) fn new(me: NodeId, name: String) -> Self {
         let record = Record { version: 1, name, ..Record::default() };
         let entry = Entry { record, unreachable_since: None, bytes: 0, exact: 0, from: me };
-        Self { me, entries: BTreeMap::from([(me, entry)]), bytes: 0, hop_changes: 0 }
+        Self {
+            me,
+            entries: BTreeMap::from([(me, entry)]),
+            bytes: 0,
+            bytes_max: BYTES_MAX,
+            hop_changes: 0,
+        }
+    }
+
+    /// Sets the largest size of the records of all other nodes, in encoded bytes.
+    pub(crate) const fn set_bytes_max(&mut self, bytes: usize) {
+        self.bytes_max = bytes;
+    }
+
+    /// Returns the size of the records of all other nodes, in encoded bytes.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the number of changes of hops so far: paths stay the same while it does.
@@ -239,10 +257,10 @@ impl Registry {
 
     /// Makes room for `bytes` more of `node`, delivered by `from`.
     fn make_room(&mut self, pair: (NodeId, NodeId), bytes: usize) -> Result<(), WireError> {
-        while self.bytes.saturating_add(bytes) > BYTES_MAX {
+        while self.bytes.saturating_add(bytes) > self.bytes_max {
             if !self.evict(pair, |entry| entry.bytes) {
                 let value = (self.bytes as u64).saturating_add(bytes as u64);
-                let (field, max) = ("bytes of all records", BYTES_MAX as u64);
+                let (field, max) = ("bytes of all records", self.bytes_max as u64);
                 return Err(WireError::TooLarge { field, value, max });
             }
         }

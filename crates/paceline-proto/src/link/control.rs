@@ -60,6 +60,20 @@ impl Link {
         (self.turn.released(now) + period <= due.max(now)).then_some(ControlRoom::Piece)
     }
 
+    /// Returns `true` if a greeting may be sent now: as control, it yields to samples with an earlier deadline.
+    pub(super) fn may_greet(&mut self, now: Instant) -> bool {
+        now >= self.pacer.control_ready_at() && self.control_room(now).is_some()
+    }
+
+    /// Charges a greeting of `bytes` on the wire to the share of greetings, and to that of control.
+    pub(super) fn charge_greeting(&mut self, now: Instant, bytes: u64) {
+        self.hops.greetings.handle_sent(now, &self.pacer.wire, bytes);
+        let released = self.turn.released(now);
+        self.turn.paid_at = released + self.pacer.wire.time_of(bytes).mul_div(CONTROL_SHARE, 1);
+        self.turn.waits_since = None;
+        self.pacer.handle_control(now, bytes);
+    }
+
     /// Returns the deadline of the next contracted content; `None` if the next content has no contract or no
     /// deadline.
     fn promised_due(&mut self, now: Instant) -> Option<Instant> {

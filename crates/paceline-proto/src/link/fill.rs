@@ -55,6 +55,12 @@ impl Link {
             self.fill_bare(now, node, out);
             return Some(node);
         }
+        if let Some(node) = self.hops.wants_greeting(now, &self.pacer.wire)
+            && self.may_greet(now)
+        {
+            self.fill_bare(now, node, out);
+            return Some(node);
+        }
         match next {
             Some(node) => self.fill(now, node, out, control.map(|(_, room)| room)),
             None if self.is_behind() => {}
@@ -120,8 +126,12 @@ impl Link {
         }
         let stamp = self.proves.then(|| Echo::stamp_of(now));
         FrameHeader { stamp, ..neighbour.hop.bare_header(now, wire_time) }.write(&mut out.head);
+        let greets = !neighbour.hop.is_up();
         let wire = self.pacer.wire.occupied(out.len() as u64);
         self.pacer.handle_sent(now, wire);
+        if greets {
+            self.charge_greeting(now, wire);
+        }
         self.count_sent(node, wire);
     }
 

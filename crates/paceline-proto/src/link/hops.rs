@@ -3,6 +3,8 @@
 mod answer;
 mod attendance;
 mod closes;
+mod flight;
+mod greetings;
 mod hop;
 mod ledger;
 mod losses;
@@ -26,6 +28,7 @@ use crate::carrier::Carrier;
 use crate::ids::NodeId;
 use crate::probes::ProbeInterval;
 use closes::Parted;
+pub(super) use greetings::Greetings;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -37,14 +40,18 @@ pub(super) struct Hops {
     parted: Parted,
     /// The interval of probes to each of them.
     probes: ProbeInterval,
+    /// The share of those that are not up.
+    pub(super) greetings: Greetings,
 }
 
 impl Hops {
     /// Adds a discovered hop, unless it is known.
     pub(super) fn add(&mut self, now: Instant, node: NodeId, epoch: u32, wire: &Wire) {
-        let (parted, probes) = (&mut self.parted, self.probes);
+        let Self { parted, probes, greetings, .. } = self;
+        let probes = *probes;
         self.neighbours.entry(node).or_insert_with(|| {
             let mut hop = Hop::new(now, epoch, wire.is_paced());
+            greetings.recall(node).into_iter().for_each(|greeted| hop.set_greeted(greeted));
             hop.set_probe_interval(now, probes);
             hop.set_frame_bytes_max(wire.carrier.frame_bytes_max());
             hop.set_answers_within(wire.answers_within());
@@ -56,9 +63,11 @@ impl Hops {
         self.share_probes(now, wire);
     }
 
-    /// Gives all neighbours the interval of probes that they can share on this wire.
+    /// Gives all neighbours the interval of probes that those which are up can share on this wire. The others are not
+    /// probed: otherwise anybody could make the node notice the loss of its neighbours late.
     pub(super) fn share_probes(&mut self, now: Instant, wire: &Wire) {
-        let probes = ProbeInterval::of(wire.capacity, self.neighbours.len());
+        let up = self.neighbours.values().filter(|it| it.hop.is_up()).count();
+        let probes = ProbeInterval::of(wire.capacity, up);
         if probes != self.probes {
             self.probes = probes;
             self.neighbours.values_mut().for_each(|it| it.hop.set_probe_interval(now, probes));
@@ -68,6 +77,7 @@ impl Hops {
     /// Removes a neighbour, except for the closes that it may not have received.
     pub(super) fn part(&mut self, node: NodeId) {
         let Some(mut neighbour) = self.neighbours.remove(&node) else { return };
+        self.greetings.remember(node, &neighbour.hop);
         neighbour.keep_closes();
         neighbour.notices.into_iter().for_each(|close| self.parted.keep(node, close));
     }
@@ -131,14 +141,23 @@ impl Hops {
         }
     }
 
-    /// Returns a hop other than `next` to which a frame without data is due.
+    /// Returns a hop other than `next` that is up, and to which a frame without data is due.
     pub(super) fn wants_bare_frame(&self, now: Instant, next: Option<NodeId>) -> Option<NodeId> {
         let wants = |(node, n): (&NodeId, &Neighbour)| {
-            (Some(*node) != next
-                && (n.hop.wants_frame(now) || n.hop.is_up() && !n.notices.is_empty()))
-            .then_some(*node)
+            let due = n.hop.wants_frame(now) || !n.notices.is_empty();
+            (Some(*node) != next && n.hop.is_up() && due).then_some(*node)
         };
         self.neighbours.iter().find_map(wants)
+    }
+
+    /// Returns the hop to greet, if a greeting is due and their share has room for it.
+    pub(super) fn wants_greeting(&self, now: Instant, wire: &Wire) -> Option<NodeId> {
+        if now < self.greetings.ready_at(wire) {
+            return None;
+        }
+        let due = |(_, it): &(&NodeId, &Neighbour)| !it.hop.is_up() && it.hop.wants_frame(now);
+        let due = self.neighbours.iter().filter(due);
+        due.min_by_key(|(_, it)| Greetings::order(&it.hop)).map(|(node, _)| *node)
     }
 
     /// Returns the hop for the next control message.
@@ -171,9 +190,11 @@ impl Hops {
     /// Returns the instant at which a hop needs a frame, a timeout or a loss check next.
     pub(super) fn next_wake(&self, now: Instant, pacer: &Pacer) -> Instant {
         let (mut next, paced) = (Instant::FAR, pacer.ready_at());
+        let greets = self.greetings.ready_at(&pacer.wire).max(pacer.control_ready_at()).max(paced);
         for neighbour in self.neighbours.values() {
-            next =
-                next.min(neighbour.hop.next_frame().max(paced)).min(neighbour.hop.next_timeout());
+            let frame = neighbour.hop.next_frame();
+            let frame = frame.max(if neighbour.hop.is_up() { paced } else { greets });
+            next = next.min(frame).min(neighbour.hop.next_timeout());
             next = next.min(neighbour.hop.next_loss(now));
             if neighbour.may_send_control(now) {
                 next = next.min(pacer.control_ready_at().max(paced));
@@ -200,8 +221,8 @@ mod tests {
         let greets = hops.next_wake(Instant::ZERO, &Pacer::new(wire));
         assert_eq!(greets, Instant::from_millis(100));
         let now = Instant::from_millis(1_000);
-        assert_eq!(hops.wants_bare_frame(now, None), Some(NodeId(0)));
-        assert_eq!(hops.wants_bare_frame(now, Some(NodeId(0))), None);
+        assert_eq!(hops.wants_greeting(now, &wire), Some(NodeId(0)));
+        assert_eq!(hops.wants_bare_frame(now, None), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Reception on carriers that may lose frames: puts samples and control messages in order.
 
 use super::assembly::Assembly;
+use super::room::{Begun, Room};
 use super::sorter::{Came, Missing, Sorted, Sorter};
 use super::{Received, sample};
 use crate::form::Form;
@@ -14,8 +15,8 @@ use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of buffered bytes of samples, for all streams of a hop.
-const HELD_BYTES_MAX: usize = 2 * crate::wire::SAMPLE_BYTES_MAX;
+/// The estimated memory of a stream without samples, in bytes.
+const STREAM_COST: usize = 2 * size_of::<Stream>();
 /// The maximum number of buffered control messages that wait for an earlier one.
 const MESSAGES_MAX: u64 = 4_096;
 /// The maximum number of bytes of these messages.
@@ -51,6 +52,8 @@ pub(super) struct Mender {
 pub(super) struct Arrival {
     pub(super) now: Instant,
     pub(super) frame: u64,
+    /// The length of the frame.
+    pub(super) bytes: usize,
     pub(super) half_round_trip: Duration,
 }
 
@@ -63,6 +66,7 @@ impl Mender {
         &mut self,
         at: Arrival,
         segment: Segment,
+        room: &Room,
         found: &mut impl FnMut(Received),
     ) -> Result<bool, WireError> {
         if let Segment::Data { stream, number, .. } | Segment::Abort { stream, number } = segment {
@@ -75,21 +79,26 @@ impl Mender {
                     Place::At(offset) => (None, offset),
                 };
                 let half_round_trip = at.half_round_trip;
+                // A small part of a frame would keep all of it in memory.
+                let small = payload.len() < at.bytes / 2;
+                let payload = if small { Bytes::copy_from_slice(&payload) } else { payload };
                 let came = Came { number, head, offset, last, payload, half_round_trip };
-                self.handle_piece(at, stream, came)
+                self.handle_piece(at, stream, came, room.for_samples())
             }
             Segment::Abort { stream, number } => {
                 let place = stream_place(stream);
                 let Some(known) = find(&mut self.streams, stream) else { return Ok(true) };
                 let before = known.sorter.bytes();
-                let room = HELD_BYTES_MAX.saturating_sub(self.bytes);
+                let room = room.for_samples().saturating_sub(self.bytes);
                 let in_turn = known.sorter.abort(at.now, at.frame, number, room);
                 self.bytes = self.bytes - before + known.sorter.bytes();
                 self.blocked.insert(place);
                 in_turn
             }
             Segment::Open { stream, publisher, form, mend } => {
-                self.open(stream, publisher, form, mend.unwrap_or_default(), found);
+                if room.fits(STREAM_COST) || self.streams.contains_key(&stream_place(stream)) {
+                    self.open(stream, publisher, form, mend.unwrap_or_default(), found);
+                }
                 true
             }
             Segment::Close { stream, end } => {
@@ -102,7 +111,7 @@ impl Mender {
                 true
             }
             Segment::Part { number, total, offset, payload } => {
-                self.handle_part(number, total, offset, payload, found)
+                self.handle_part((number, total, offset), payload, room, found)
             }
             // Not used on carriers that may lose frames.
             Segment::Control { .. } => true,
@@ -119,8 +128,8 @@ impl Mender {
         Ok(())
     }
 
-    fn handle_piece(&mut self, at: Arrival, stream: u32, came: Came) -> bool {
-        let room = HELD_BYTES_MAX.saturating_sub(self.bytes);
+    fn handle_piece(&mut self, at: Arrival, stream: u32, came: Came, most: usize) -> bool {
+        let room = most.saturating_sub(self.bytes);
         let Some(known) = find(&mut self.streams, stream) else {
             self.unknown_stream += 1;
             return true;
@@ -223,12 +232,50 @@ impl Mender {
         if number > self.next_message { MESSAGE_BYTES_MAX } else { 2 * MESSAGE_BYTES_MAX }
     }
 
+    /// Returns the memory of its samples, and of everything else.
+    pub(super) fn cost(&self) -> (usize, usize) {
+        (self.bytes, self.message_bytes + self.streams.len() * STREAM_COST)
+    }
+
+    /// Returns the arrival time of the oldest sample that waits, and of the newest one that is not whole.
+    pub(super) fn ages(&self) -> (Begun, Begun) {
+        let all = || self.streams.iter();
+        let oldest = all().filter_map(|(place, it)| Some((it.sorter.oldest()?, *place))).min();
+        let newest = all().filter_map(|(place, it)| Some((it.sorter.newest()?.0, *place))).max();
+        (oldest, newest)
+    }
+
+    /// Delivers the first sample of a stream, or drops it if it is not whole.
+    pub(super) fn drop_oldest(&mut self, place: u32, found: &mut impl FnMut(Received)) {
+        self.free(place, |sorter, sorted| sorter.drop_first(DropReason::QueueFull, sorted), found);
+    }
+
+    /// Drops the newest sample of a stream that is not whole.
+    pub(super) fn refuse_newest(&mut self, place: u32, found: &mut impl FnMut(Received)) {
+        self.free(place, |sorter, _| sorter.refuse_newest(DropReason::TooLarge), found);
+    }
+
+    fn free(
+        &mut self,
+        place: u32,
+        free: impl FnOnce(&mut Sorter, &mut Vec<Sorted>),
+        found: &mut impl FnMut(Received),
+    ) {
+        let Some(stream) = self.streams.get_mut(&place) else { return };
+        let mut sorted = core::mem::take(&mut self.sorted);
+        let before = stream.sorter.bytes();
+        free(&mut stream.sorter, &mut sorted);
+        self.bytes = self.bytes - before + stream.sorter.bytes();
+        hand_over(stream, &mut sorted, found);
+        self.sorted = sorted;
+        self.blocked.insert(place);
+    }
+
     fn handle_part(
         &mut self,
-        number: u64,
-        total: usize,
-        offset: usize,
+        (number, total, offset): (u64, usize, usize),
         piece: Bytes,
+        room: &Room,
         found: &mut impl FnMut(Received),
     ) -> bool {
         if number < self.next_message {
@@ -237,6 +284,7 @@ impl Mender {
         // Without room the part is refused, so that the sender retransmits it.
         if number - self.next_message >= MESSAGES_MAX
             || self.message_bytes + piece.len() > self.room_for_message(number)
+            || !room.fits(piece.len())
         {
             return false;
         }

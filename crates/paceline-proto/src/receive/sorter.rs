@@ -134,6 +134,38 @@ impl Sorter {
         self.bytes
     }
 
+    /// Returns the arrival time of the first sample that waits.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.held.values().next().map(|held| held.since)
+    }
+
+    /// Returns the arrival time and the number of the newest sample that is not whole.
+    pub(super) fn newest(&self) -> Option<(Instant, u64)> {
+        let begun = |held: &&Held| !held.is_whole() && held.assembly.have() > 0;
+        let all = self.held.iter().filter(|(_, held)| begun(held));
+        all.map(|(number, held)| (held.since, *number)).max()
+    }
+
+    /// Delivers the first sample, or drops it for this reason if it is not whole.
+    pub(super) fn drop_first(&mut self, reason: DropReason, out: &mut Vec<Sorted>) {
+        let Some(mut first) = self.held.first_entry() else { return };
+        if !first.get().is_whole() {
+            first.get_mut().given_up.get_or_insert(reason);
+        }
+        let number = *first.key();
+        self.release_to(Some(number), out);
+    }
+
+    /// Gives up the newest sample that is not whole. It waits for its turn, without content.
+    pub(super) fn refuse_newest(&mut self, reason: DropReason) {
+        let newest = self.newest().and_then(|(_, number)| self.held.get_mut(&number));
+        let Some(held) = newest else { return };
+        let cost = held.cost();
+        held.assembly = Assembly::default();
+        held.given_up = Some(reason);
+        self.bytes = self.bytes - cost + held.cost();
+    }
+
     /// Adds a piece received in frame `frame`. Returns `false` if it is out of order and must be
     /// retransmitted.
     pub(super) fn put(&mut self, now: Instant, frame: u64, came: Came, room: usize) -> bool {

@@ -308,7 +308,7 @@ proptest! {
                 bytes.into()
             };
             let _ = receiver.handle_frame(NOW, US, noise, |_| {});
-            prop_assert!(receiver.unfinished_bytes <= UNFINISHED_BYTES_MAX);
+            prop_assert!(receiver.unfinished_bytes <= 2 * crate::wire::SAMPLE_BYTES_MAX);
         }
     }
 

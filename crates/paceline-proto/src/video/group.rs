@@ -1,5 +1,6 @@
 //! The current group of pictures of a video, for receivers that join in its middle.
 
+use crate::memory::{Memory, MemoryKind, Share};
 use crate::sample::{Kind, RawSample};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,22 +9,45 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const UNITS_MAX: usize = 600;
 /// The maximum size of the payloads of a group, in bytes.
 const BYTES_MAX: usize = 16 << 20;
-/// The maximum size of the payloads of all groups that share a budget, in bytes.
+/// The maximum size of the payloads of all groups that share a budget of its own, in bytes.
 const ALL_BYTES_MAX: usize = 128 << 20;
 
-/// The payload bytes of all groups of a node. Groups beyond the limit of 128 MiB are not stored.
-#[derive(Clone, Debug, Default)]
-pub struct GroupBudget(Arc<AtomicUsize>);
+/// The payload bytes of all groups of a node. Groups beyond the limit are not stored.
+#[derive(Clone, Debug)]
+pub struct GroupBudget {
+    used: Arc<AtomicUsize>,
+    most: usize,
+    share: Option<Share>,
+}
 
 impl GroupBudget {
+    /// Returns the budget of a node: a quarter of its memory for neighbours, which counts the groups as kept.
+    #[must_use]
+    pub fn within(memory: &Memory) -> Self {
+        let (most, share) = (memory.kept_max(), Some(memory.own_share()));
+        Self { used: Arc::default(), most, share }
+    }
+
     /// Reserves `bytes`; returns false if there is no room.
     fn take(&self, bytes: usize) -> bool {
-        let room = |used: usize| used.checked_add(bytes).filter(|&after| after <= ALL_BYTES_MAX);
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
+        let room = |used: usize| used.checked_add(bytes).filter(|&after| after <= self.most);
+        let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok();
+        if taken {
+            self.share.iter().for_each(|share| share.replace(MemoryKind::Kept, 0, bytes));
+        }
+        taken
     }
 
     fn give_back(&self, bytes: usize) {
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.share.iter().for_each(|share| share.replace(MemoryKind::Kept, bytes, 0));
+    }
+}
+
+impl Default for GroupBudget {
+    /// Returns a budget of 128 MiB that counts nowhere else.
+    fn default() -> Self {
+        Self { used: Arc::default(), most: ALL_BYTES_MAX, share: None }
     }
 }
 
@@ -54,7 +78,7 @@ impl Group {
 
     /// Counts the units against this budget.
     pub fn set_budget(&mut self, budget: &GroupBudget) {
-        if Arc::ptr_eq(&self.budget.0, &budget.0) {
+        if Arc::ptr_eq(&self.budget.used, &budget.used) {
             return;
         }
         self.budget.give_back(self.bytes);

@@ -13,6 +13,7 @@ use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, Subscription
 use bytes::Bytes;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec, TrafficTrial};
 use paceline_proto::link::LinkClass;
+use paceline_proto::memory::Charge;
 use paceline_proto::rights::PeerName;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Message {
         from: NodeId,
         message: Bytes,
+        /// The memory that it uses until the engine has processed it.
+        charge: Charge,
     },
     Settled {
         link: usize,

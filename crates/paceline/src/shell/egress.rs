@@ -27,7 +27,7 @@ use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{NodeId, ProbeInterval};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -253,14 +253,20 @@ impl Egress {
     /// Removes hops that have had no connection for as long as a hop may be silent on a link that is not slow. On a slow link
     /// their silence would be noticed much later.
     fn remove_unconnected(&mut self, now: Instant) {
-        let Self { hops, unconnected, transport, .. } = self;
+        let Self { hops, unconnected, transport, link, .. } = self;
         let lacks = |node: &NodeId| !transport.is_connected(*node);
         unconnected.retain(|node, _| hops.contains_key(node) && lacks(node));
         for node in hops.keys().copied().filter(lacks) {
             unconnected.entry(node).or_insert(now);
         }
-        let silence = ProbeInterval::SHORTEST.silence_max();
-        let gone = unconnected.iter().filter(|(_, since)| now.since(**since) >= silence);
+        // Strangers have lost nothing.
+        let was_up: BTreeSet<_> =
+            link.hops().filter(|(_, hop)| hop.was_up()).map(|(node, _)| node).collect();
+        let silence = |node| {
+            let was_up = was_up.contains(node);
+            if was_up { ProbeInterval::SHORTEST.silence_max() } else { Duration::ZERO }
+        };
+        let gone = unconnected.iter().filter(|(node, since)| now.since(**since) >= silence(node));
         let gone: Vec<NodeId> = gone.map(|(node, _)| *node).collect();
         gone.into_iter().for_each(|node| self.remove_hop(node));
     }
@@ -289,6 +295,9 @@ impl Egress {
             let state = if up { "up" } else { "down" };
             tracing::debug!("link {}: the hop to node {node} is {state}", self.index);
             self.share_hop(node);
+            if up {
+                self.transport.prove(node);
+            }
             let peer = self.transport.peer_name(node).filter(|_| up);
             self.engine.offer(Command::Hop { link: self.index, node, up, peer });
         }
@@ -353,8 +362,13 @@ impl Egress {
             self.leave_out_losing();
             self.transport.find();
             self.remove_unconnected(now);
-            let hops = self.link.hops();
-            hops.for_each(|(node, hop)| self.transport.set_interval(node, hop.probe_interval()));
+            for (node, hop) in self.link.hops() {
+                self.transport.set_interval(node, hop.probe_interval());
+                if hop.is_up() {
+                    self.transport.prove(node);
+                }
+            }
+            self.transport.close_unproven();
         }
         if now >= self.next_snapshot {
             self.next_snapshot = now + SNAPSHOT_EVERY;

@@ -47,6 +47,7 @@ use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
 use ordered::OrderedBuffers;
 use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways};
+use paceline_proto::memory::{Charge, MemoryKind};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::rights::PeerName;
 use paceline_proto::video::GroupBudget;
@@ -117,6 +118,8 @@ pub(crate) struct Engine {
     pool: Arc<ScalePool>,
     /// The memory for the groups of pictures of all sources.
     groups: GroupBudget,
+    /// The memory of the records of other nodes.
+    records: Charge,
     /// The links to each neighbour.
     ways: Ways,
     /// The neighbours that receive the multicast groups of a link, by its index.
@@ -175,9 +178,10 @@ impl Engine {
             links,
             host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
             host,
+            groups: GroupBudget::within(&sources.memory),
+            records: sources.memory.own_share().charge(MemoryKind::Kept, 0),
             sources,
             pool: Arc::new(ScalePool::new(vitals.clone())),
-            groups: GroupBudget::default(),
             ways: Ways::default(),
             able: BTreeSet::new(),
             publishers: BTreeMap::new(),
@@ -292,7 +296,11 @@ impl Engine {
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
             Command::Hop { link, node, up, peer } => self.handle_hop(now, link, (node, up), peer),
-            Command::Message { from, message } => self.handle_message(now, from, message),
+            Command::Message { from, message, charge } => {
+                self.handle_message(now, from, message);
+                drop(charge);
+                self.records.set(self.control.records_bytes());
+            }
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());

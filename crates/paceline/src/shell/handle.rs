@@ -77,7 +77,7 @@ impl HopSnapshot {
     /// Returns its part of the status.
     pub(crate) fn status(&self) -> SentTo {
         let Self { node, probes, wire_bytes } = *self;
-        SentTo { node, wire_bytes, down_after: probes.silence_max().into() }
+        SentTo { node, wire_bytes, down_after: probes.silence_max().into(), memory: 0 }
     }
 }
 

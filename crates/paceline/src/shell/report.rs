@@ -2,6 +2,7 @@
 
 mod clock;
 pub(crate) mod measured;
+mod memory;
 pub(crate) mod passages;
 mod reserved;
 mod timed;
@@ -58,6 +59,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_rows(&status.subscriptions, put_timed, &mut out);
     put_option(status.buffer.as_ref(), reserved::put_host, &mut out);
     put_rows(&status.unread, put_unread, &mut out);
+    memory::put(status, &mut out);
     out
 }
 
@@ -79,6 +81,7 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
         stalled: Vec::new(),
         clock: None,
         buffer: None,
+        memory: None,
         unread: Vec::new(),
     };
     let mended = if r.is_empty() { Vec::new() } else { read_rows(r, read_mended)? };
@@ -107,6 +110,9 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     }
     if !r.is_empty() {
         status.unread = read_rows(r, read_unread)?;
+    }
+    if !r.is_empty() {
+        memory::read(r, &mut status)?;
     }
     Ok(status)
 }

@@ -5,7 +5,9 @@
 
 mod early;
 mod meet;
+mod memory;
 mod proven;
+mod source;
 
 use super::clock;
 use super::command::{Command, Commands};
@@ -15,7 +17,6 @@ use super::guards::Guards;
 use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
-use super::port::Port;
 use super::realtime::Role;
 use super::sink::AtomicDrops;
 use super::transport::Inbound;
@@ -25,26 +26,27 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
-use paceline_proto::entry::{EntryBucket, EntryLimit, EntryPolice};
+use memory::Holders;
+use paceline_proto::entry::{EntryLimit, EntryPolice};
 use paceline_proto::guard::{Flood, Guard};
-use paceline_proto::ingress::{Ingress, OutputKey};
+use paceline_proto::ingress::OutputKey;
+use paceline_proto::memory::{Charge, Memory, MemoryKind, Share};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::DropReason;
 use paceline_proto::receive::{Heard, Lost, Received, Receiver};
 use paceline_proto::{Form, NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
+use source::Source;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// The longest time for which samples may be in flight on a path that was replaced.
-const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
 /// The longest sleep of the repair thread, so that it notices the end of its link.
 const REPAIRER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 
-/// The limit of neighbours on a link.
-pub(crate) const HOPS_MAX: usize = 1_024;
+/// The limit of neighbours on a link: all connections, and some for nodes that are being removed.
+pub(crate) const HOPS_MAX: usize = 1_280;
 
 /// The state that the egress thread and the receiving side of a hop share.
 #[derive(Debug, Default)]
@@ -56,23 +58,40 @@ pub(crate) struct HopShared {
 }
 
 struct Neighbour {
+    node: NodeId,
+    /// The index of its link.
+    link: usize,
     shared: Arc<HopShared>,
+    /// The memory that it uses.
+    share: Share,
     state: Mutex<Arriving>,
     /// The traffic limits. They survive reconnections of the hop.
     guard: Arc<Mutex<Guard>>,
+}
+
+impl Neighbour {
+    /// Charges the neighbour; returns false if it is muted.
+    fn hears(&self, flood: Flood, now: Instant, bytes: usize) -> bool {
+        Guards::hears(&self.guard, (self.link, self.node), flood, now, bytes)
+    }
+
+    /// Returns the memory of a sample that waits for its subscription, unless the neighbour sends too many.
+    fn waits(&self, now: Instant, bytes: usize) -> Option<Charge> {
+        self.hears(Flood::Unasked, now, bytes)
+            .then(|| self.share.charge(MemoryKind::Samples, bytes))
+    }
 }
 
 /// The receive state of one neighbour.
 #[derive(Default)]
 struct Arriving {
     receiver: Receiver,
+    /// Received items to deliver. Those of a neighbour that has left wait for a thread that may block.
     batch: Vec<Received>,
     /// The epochs of the last header that was passed to the egress thread.
     passed: (u32, u32),
     /// True if the neighbour was muted for malformed frames and may still be.
     unread: bool,
-    /// The neighbour has left; its unfinished samples are discarded next.
-    left: bool,
 }
 
 /// A change of an arriving stream's outputs.
@@ -86,52 +105,6 @@ pub(crate) struct RxChange {
     pub(crate) entry: Option<EntryLimit>,
     /// `None` if the stream has no outputs any more.
     pub(crate) installation: Option<Installation>,
-}
-
-/// An arriving stream.
-struct Source {
-    ingress: Ingress<Port>,
-    /// The time of its installation.
-    began: Instant,
-    /// The neighbour from which its samples arrive.
-    via: Option<NodeId>,
-    /// The neighbours on its paths.
-    from: Vec<NodeId>,
-    /// The neighbours on its paths before the last change, until this time.
-    before: (Vec<NodeId>, Instant),
-    /// The limits of its samples, and their use.
-    entry: Option<EntryLimit>,
-    bucket: EntryBucket,
-}
-
-impl Source {
-    fn new(began: Instant, period: Option<Duration>) -> Self {
-        let before = (Vec::new(), Instant::ZERO);
-        let ingress = Ingress::new(period);
-        let (entry, bucket) = (None, EntryBucket::default());
-        Self { ingress, began, via: None, from: Vec::new(), before, entry, bucket }
-    }
-
-    /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
-    fn set_paths(&mut self, now: Instant, from: Vec<NodeId>) {
-        if self.from != from {
-            self.before = (std::mem::replace(&mut self.from, from), now + IN_FLIGHT_MAX);
-        }
-    }
-
-    /// Returns true if samples may arrive from this neighbour. Those of others are forged.
-    fn is_from(&self, now: Instant, node: NodeId) -> bool {
-        let (before, until) = &self.before;
-        self.from.contains(&node) || now < *until && before.contains(&node)
-    }
-
-    /// Records the neighbour that sends the stream. After a change of path, samples in flight on
-    /// the old path may be missing.
-    fn come_by(&mut self, from: NodeId) {
-        if self.via.replace(from).is_some_and(|before| before != from) {
-            self.ingress.handle_lost(None);
-        }
-    }
 }
 
 #[derive(Default)]
@@ -249,6 +222,9 @@ const PARTED_MAX: usize = 64;
 /// single producer, as the rings behind it require.
 #[derive(Default)]
 pub(crate) struct RxSources {
+    /// The memory for the input of all neighbours.
+    pub(crate) memory: Memory,
+    holders: Holders,
     pub(crate) changes: Mailbox<RxChange>,
     sources: Mutex<Sources>,
     /// Samples that arrived without an output.
@@ -261,6 +237,10 @@ pub(crate) struct RxSources {
 }
 
 impl RxSources {
+    pub(crate) fn new(memory: Memory) -> Self {
+        Self { memory, ..Self::default() }
+    }
+
     /// Applies posted changes, because the next frame may take long to arrive. Returns false if a
     /// frame is being delivered.
     ///
@@ -292,13 +272,13 @@ impl RxSources {
     }
 
     /// Delivers received samples. `waits` decides, by the payload bytes, whether an unrequested
-    /// sample may be buffered.
+    /// sample may be buffered, and charges its memory.
     fn hand_over(
         &self,
         now: Instant,
         from: NodeId,
         received: impl Iterator<Item = Received>,
-        waits: impl Fn(usize) -> bool,
+        waits: impl Fn(usize) -> Option<Charge>,
     ) {
         let mut guard = lock(&self.sources);
         guard.settle(now, &self.changes, &self.drops);
@@ -316,7 +296,7 @@ impl RxSources {
             };
             match guard.sources.get_mut(&key) {
                 Some(source) if !source.is_from(now, from) => {
-                    waits(bytes);
+                    drop(waits(bytes));
                     item.count(&self.drops);
                 }
                 Some(source) => {
@@ -325,10 +305,13 @@ impl RxSources {
                     }
                     guard.offer(now, key, item, &self.drops);
                 }
-                None if waits(bytes) => {
-                    guard.early.push(Early { at: now, from, key, item }, &self.drops);
-                }
-                None => item.count(&self.drops),
+                None => match waits(bytes) {
+                    Some(charge) => {
+                        let early = Early { at: now, from, key, item: item.unshared(), charge };
+                        guard.early.push(early, &self.drops);
+                    }
+                    None => item.count(&self.drops),
+                },
             }
         }
     }
@@ -358,6 +341,10 @@ pub(crate) struct LinkRx {
     refused: AtomicU64,
     /// The waker of the repair thread.
     repairer: Waker,
+    /// True if there is one.
+    repairs: AtomicBool,
+    /// True if items of neighbours that have left wait.
+    reports: AtomicBool,
 }
 
 impl LinkRx {
@@ -389,6 +376,8 @@ impl LinkRx {
             malformed: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             repairer: Waker::default(),
+            repairs: AtomicBool::new(false),
+            reports: AtomicBool::new(false),
         }
     }
 
@@ -406,6 +395,7 @@ impl LinkRx {
     /// one. It ends with the link.
     pub(crate) fn start_repairs(self: &Arc<Self>, link: &str) -> std::io::Result<()> {
         let weak = Arc::downgrade(self);
+        self.repairs.store(true, Ordering::Relaxed);
         let name = format!("paceline-{link}-repair");
         let (vitals, pulse) = (self.vitals.clone(), self.vitals.pulse(&name));
         let named = std::thread::Builder::new().name(name.clone());
@@ -421,7 +411,9 @@ impl LinkRx {
                 pulse.begin(now);
                 let until = it.hand_over_held(now).min(now + REPAIRER_SLEEPS_MAX);
                 pulse.rest(until);
-                it.repairer.sleep(now, until, || it.next_held() < until);
+                it.repairer.sleep(now, until, || {
+                    it.next_held() < until || it.reports.load(Ordering::Acquire)
+                });
                 true
             };
             vitals.guard(&name, || while turn() {});
@@ -437,6 +429,7 @@ impl LinkRx {
     }
 
     fn hand_over_held(&self, now: Instant) -> Instant {
+        self.reports.store(false, Ordering::Release);
         let mut all: Vec<_> = {
             let all = self.neighbours.read().unwrap_or_else(PoisonError::into_inner);
             all.iter().map(|(node, neighbour)| (*node, neighbour.clone())).collect()
@@ -444,15 +437,12 @@ impl LinkRx {
         all.extend(lock(&self.parted).iter().cloned());
         for (node, neighbour) in all {
             let mut guard = lock(&neighbour.state);
-            let Arriving { receiver, batch, left, .. } = &mut *guard;
-            if std::mem::take(left) {
-                receiver.part(|item| batch.push(item));
-            } else if receiver.poll_timeout() > now {
+            let Arriving { receiver, batch, .. } = &mut *guard;
+            if batch.is_empty() && receiver.poll_timeout() > now {
                 continue;
-            } else {
-                receiver.handle_timeout(now, |item| batch.push(item));
             }
-            let waits = |bytes| self.hears(&neighbour, node, Flood::Unasked, now, bytes);
+            receiver.handle_timeout(now, |item| batch.push(item));
+            let waits = |bytes| neighbour.waits(now, bytes);
             self.sources.hand_over(now, node, batch.drain(..), waits);
         }
         self.next_held()
@@ -463,9 +453,9 @@ impl LinkRx {
         self.neighbour(node).map(|neighbour| neighbour.shared.clone())
     }
 
-    /// Removes a hop. Its streams are kept for a while, so that lost samples are counted if it
-    /// returns.
-    pub(crate) fn remove_hop(&self, node: NodeId) {
+    /// Removes a hop, and frees its unfinished samples. Its streams are kept for a while, so that lost samples are counted
+    /// if it returns.
+    pub(crate) fn remove_hop(self: &Arc<Self>, node: NodeId) {
         let mut neighbours = self.neighbours.write().unwrap_or_else(PoisonError::into_inner);
         let Some(neighbour) = neighbours.remove(&node) else { return };
         let last = neighbour.shared.epoch.load(Ordering::Acquire);
@@ -474,12 +464,34 @@ impl LinkRx {
         if state.receiver.is_unused() {
             return;
         }
-        state.left = true;
+        let Arriving { receiver, batch, .. } = &mut *state;
+        receiver.part(|item| batch.push(item));
+        let reports = !batch.is_empty();
         drop(state);
         let mut parted = lock(&self.parted);
         parted.push_back((node, neighbour));
         if parted.len() > PARTED_MAX {
             parted.pop_front();
+        }
+        drop(parted);
+        if reports {
+            self.report_left();
+        }
+    }
+
+    /// Delivers the last items of neighbours that have left, on a thread that may block.
+    fn report_left(self: &Arc<Self>) {
+        if self.reports.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if self.repairs.load(Ordering::Relaxed) {
+            self.repairer.wake();
+            return;
+        }
+        let it = self.clone();
+        let named = std::thread::Builder::new().name("paceline-left".to_owned());
+        if let Err(error) = named.spawn(move || it.hand_over_held(clock::now())) {
+            crate::warn_limited!("cannot start a thread to count lost samples: {error}");
         }
     }
 
@@ -492,16 +504,17 @@ impl LinkRx {
         self.neighbours.read().unwrap_or_else(PoisonError::into_inner).get(&node).cloned()
     }
 
-    /// Charges a neighbour; returns false if it is muted.
-    fn hears(
-        &self,
-        neighbour: &Neighbour,
-        from: NodeId,
-        flood: Flood,
-        now: Instant,
-        bytes: usize,
-    ) -> bool {
-        Guards::hears(&neighbour.guard, (self.link, from), flood, now, bytes)
+    /// Queues a control message for the engine. Without memory for it, it is dropped like one without a place in the queue.
+    fn queue_message(&self, neighbour: &Neighbour, message: Bytes) {
+        let from = neighbour.node;
+        if !neighbour.share.fits(message.len()) {
+            crate::warn_limited!(
+                "a control message of neighbour {from} was dropped: too many wait for the engine"
+            );
+            return;
+        }
+        let charge = neighbour.share.charge(MemoryKind::Pinned, message.len());
+        self.commands.offer(Command::Message { from, message, charge });
     }
 
     fn reject(&self, from: NodeId, what: &paceline_proto::wire::WireError) {
@@ -556,10 +569,16 @@ impl LinkRx {
             return;
         };
         let now = clock::now();
+        self.read_frame(now, &neighbour, frame);
+        // Its state is unlocked: the samples of another neighbour may have to make room.
+        self.sources.make_room(now, &neighbour);
+    }
+
+    fn read_frame(&self, now: Instant, neighbour: &Neighbour, frame: Bytes) {
+        let from = neighbour.node;
         let mut guard = lock(&neighbour.state);
         let Arriving { receiver, batch, passed, unread, .. } = &mut *guard;
-        let (bytes, hears) =
-            (frame.len(), |flood, bytes| self.hears(&neighbour, from, flood, now, bytes));
+        let (bytes, hears) = (frame.len(), |flood, bytes| neighbour.hears(flood, now, bytes));
         if *unread {
             *unread = lock(&neighbour.guard).is_muted(Flood::Malformed, now);
             if *unread {
@@ -586,11 +605,11 @@ impl LinkRx {
             if let Received::Control(message) = item
                 && hears(Flood::Control, message.len())
             {
-                self.commands.offer(Command::Message { from, message: message.clone() });
+                self.queue_message(neighbour, message.clone());
             }
         }
         if batch.iter().any(|item| !matches!(item, Received::Control(_))) {
-            let waits = |bytes| hears(Flood::Unasked, bytes);
+            let waits = |bytes| neighbour.waits(now, bytes);
             self.sources.hand_over(now, from, batch.drain(..), waits);
         }
         batch.clear();

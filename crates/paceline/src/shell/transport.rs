@@ -18,6 +18,7 @@ mod inbox;
 mod liveness;
 mod meet;
 mod multicast;
+mod origin;
 mod outbox;
 mod pacer;
 mod peer;
@@ -57,6 +58,8 @@ const KNOCK_EVERY: Duration = Duration::from_millis(200);
 /// link needs seconds for them.
 const OPEN_BYTES: u64 = 12_000;
 const KNOCK_BYTES: u64 = 3_000;
+/// The time within which the hop of an incoming connection comes up, in timeouts of a step: 30 s on a link that is not slow.
+const PROVE_STEPS: u32 = 6;
 /// The longest waits for the last frames of the other end, and for the end of this end's own, each.
 const PART_MAX: Duration = Duration::from_millis(200);
 
@@ -200,6 +203,16 @@ impl Transport {
     /// Sets the interval of the probes of a hop, at which its connections show that they are alive.
     pub(crate) fn set_interval(&self, node: NodeId, probes: ProbeInterval) {
         self.shared.peers.set_interval(node, probes);
+    }
+
+    /// Notes that the hop to a node is up: its connections keep their places.
+    pub(crate) fn prove(&self, node: NodeId) {
+        self.shared.peers.prove(node);
+    }
+
+    /// Closes incoming connections whose hop has not come up.
+    pub(crate) fn close_unproven(&self) {
+        self.shared.peers.close_unproven(PROVE_STEPS * self.shared.opening.max);
     }
 
     /// Sends a frame. Never blocks.

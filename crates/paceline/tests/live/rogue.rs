@@ -23,6 +23,15 @@ struct Said {
     acknowledged: u64,
 }
 
+/// Returns the id of a node that does not exist, and the first bytes of its connections.
+pub(crate) fn introduction(number: u64) -> (NodeId, Vec<u8>) {
+    let mut introduction = [0; 48];
+    introduction[32..40].copy_from_slice(&number.to_be_bytes());
+    let hash = ring::digest::digest(&ring::digest::SHA256, &introduction);
+    let id = NodeId(u64::from_be_bytes(hash.as_ref()[..8].try_into().unwrap()));
+    (id, [&b"PACE"[..], &[VERSION], &introduction].concat())
+}
+
 /// A connection that speaks the protocol of a link as it likes.
 pub(crate) struct Stranger {
     pub(crate) id: NodeId,
@@ -32,12 +41,9 @@ pub(crate) struct Stranger {
 impl Stranger {
     /// Connects to the node that listens at `endpoint`, and introduces itself. The number determines its id.
     pub(crate) fn connect(endpoint: &str, number: u64) -> Self {
-        let mut introduction = [0; 48];
-        introduction[32..40].copy_from_slice(&number.to_be_bytes());
-        let hash = ring::digest::digest(&ring::digest::SHA256, &introduction);
-        let id = NodeId(u64::from_be_bytes(hash.as_ref()[..8].try_into().unwrap()));
+        let (id, words) = introduction(number);
         let mut stream = Self::silent(endpoint);
-        stream.write_all(&[&b"PACE"[..], &[VERSION], &introduction].concat()).unwrap();
+        stream.write_all(&words).unwrap();
         Self { id, stream }
     }
 
@@ -87,7 +93,12 @@ pub(crate) struct Rogue {
 impl Rogue {
     /// Joins the link of the node that listens at `endpoint`.
     pub(crate) fn join(endpoint: &str) -> Self {
-        let stranger = Stranger::connect(endpoint, 0x5152_5354_5556_5758);
+        Self::join_as(endpoint, 0x5152_5354_5556_5758)
+    }
+
+    /// As [`Self::join`]; the number determines the id.
+    pub(crate) fn join_as(endpoint: &str, number: u64) -> Self {
+        let stranger = Stranger::connect(endpoint, number);
         let said = Arc::new(Mutex::new(Said::default()));
         let heard = Arc::new(AtomicUsize::new(0));
         let (its, bytes) = (said.clone(), heard.clone());
@@ -145,30 +156,55 @@ impl Rogue {
         self.send_of(PublisherId { node: self.id, index: 0 }, (number, self.seq), bytes);
     }
 
-    fn send_of(&mut self, publisher: PublisherId, (number, seq): (u64, u64), bytes: usize) {
+    /// Sends the next `bytes` of a sample of `total` bytes that it never finishes, from this offset on.
+    pub(crate) fn send_part(&mut self, offset: usize, bytes: usize, total: usize) {
+        let publisher = PublisherId { node: self.id, index: 0 };
+        let mut out = self.begin_frame();
+        if offset == 0 {
+            write_open(0, publisher, &Form::FULL, &mut out);
+        }
+        let (number, seq) = (0, 0);
+        let head = head(total, seq);
+        let (first, last) = ((offset == 0).then_some(&head), false);
+        DataHead { stream: 0, number, first, offset, last, len: bytes }.write(&mut out);
+        out.resize(out.len() + bytes, 7);
+        self.seq += 1;
+        self.send(out);
+    }
+
+    /// Returns the header of the next frame.
+    fn begin_frame(&self) -> Vec<u8> {
         let Said { epoch, next, .. } = *self.said.lock().unwrap();
-        let (frame, ack) = (Some(self.seq), Some(Ack::of_all_below(next)));
+        let (seq, ack) = (Some(self.seq), Some(Ack::of_all_below(next)));
         let mut out = Vec::new();
         let (known, ack_now) = (epoch, true);
-        let header =
-            FrameHeader { epoch: 1, known, seq: frame, ack, ack_now, ..FrameHeader::default() };
-        header.write(&mut out);
+        FrameHeader { epoch: 1, known, seq, ack, ack_now, ..FrameHeader::default() }
+            .write(&mut out);
+        out
+    }
+
+    fn send_of(&mut self, publisher: PublisherId, (number, seq): (u64, u64), bytes: usize) {
+        let mut out = self.begin_frame();
         write_open(0, publisher, &Form::FULL, &mut out);
-        let first = SampleHead {
-            total: bytes,
-            seq,
-            captured: Timestamp { nanos: 1, error: 0 },
-            shift: 0,
-            kind: Kind::Data,
-            encoding: Encoding::Bytes,
-            age: paceline_sched::Duration::ZERO,
-            doubt: None,
-            attachment: None,
-        };
+        let first = head(bytes, seq);
         let (first, len) = (Some(&first), bytes);
         DataHead { stream: 0, number, first, offset: 0, last: true, len }.write(&mut out);
         out.resize(out.len() + bytes, 7);
         self.seq += 1;
         self.send(out);
+    }
+}
+
+fn head(total: usize, seq: u64) -> SampleHead {
+    SampleHead {
+        total,
+        seq,
+        captured: Timestamp { nanos: 1, error: 0 },
+        shift: 0,
+        kind: Kind::Data,
+        encoding: Encoding::Bytes,
+        age: paceline_sched::Duration::ZERO,
+        doubt: None,
+        attachment: None,
     }
 }

@@ -8,9 +8,9 @@ use super::{
     WorldChange, WorldState,
 };
 use crate::status::{
-    Ages, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, Node, NodeClock,
-    Processor, Publisher, QueueBuffer, RequestedForm, Reservation, ReservedHop, Stalled, Stream,
-    Subscription, Timed, Unread,
+    Ages, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, NeighbourMemory, Node,
+    NodeClock, Processor, Publisher, QueueBuffer, RequestedForm, Reservation, ReservedHop, Stalled,
+    Stream, Subscription, Timed, Unread,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -51,6 +51,7 @@ fn written() -> String {
         Buffer::decl(&config),
         Link::decl(&config),
         Neighbour::decl(&config),
+        NeighbourMemory::decl(&config),
         Reservation::decl(&config),
         ReservedHop::decl(&config),
         Processor::decl(&config),

@@ -3,8 +3,9 @@ use paceline::contract::{Grant, GrantedHop, Proxy, Rate};
 use paceline::delivery::{TimedMethod, TimedStatus};
 use paceline::pull::History;
 use paceline::status::{
-    BufferStatus, BufferUse, ClassUse, DropReason, Excess, Flood, LinkReserved, MendCounters,
-    MutedStatus, NodeId, ProcessorUse, PublisherId, SentTo, StreamCounters, SubscriptionId,
+    BufferStatus, BufferUse, ClassUse, DropReason, Excess, Flood, LinkReserved, MemoryUse,
+    MendCounters, MutedStatus, NodeId, ProcessorUse, PublisherId, SentTo, StreamCounters,
+    SubscriptionId,
 };
 use paceline::time::{ClockReport, ClockStatus};
 use paceline::{Capacity, Kind, Size, Tag};
@@ -126,7 +127,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
 }
 
 const fn sent_to(node: NodeId) -> SentTo {
-    SentTo { node, wire_bytes: 400_000, down_after: Duration::from_millis(6_300) }
+    SentTo { node, wire_bytes: 400_000, down_after: Duration::from_millis(6_300), memory: 70 }
 }
 
 fn timed() -> TimedStatus {
@@ -192,6 +193,7 @@ fn node(id: NodeId, name: &str) -> NodeStatus {
         reservations: vec![],
         processor: None,
         buffer: None,
+        memory: Some(MemoryUse { used: 70, limit: 134_217_728, greatest: 900 }),
         drops: Drops::default(),
         stalled: vec![],
         unread: vec![],
@@ -267,7 +269,7 @@ fn expected_link() -> serde_json::Value {
         "hops": ["000000000000000b"],
         "neighbours": [{
             "id": "000000000000000b", "wire_bytes": 400_000, "use_bits_per_s": null,
-            "down_after_us": 6_300_000,
+            "down_after_us": 6_300_000, "memory_bytes": 70,
         }],
         "wire_bytes": 400_000,
         "frames": 1_000,
@@ -326,6 +328,7 @@ fn expected_robot() -> serde_json::Value {
         }],
         "subscriptions": [],
         "buffer": null,
+        "memory": { "used_bytes": 70, "bytes": 134_217_728, "greatest_bytes": 900 },
         "buffers": [{
             "id": "0000000000000b0b.0",
             "pattern": "robot/camera",
@@ -395,6 +398,7 @@ fn the_schema_is_stable() {
                     "timed": expected_timed(),
                 }],
                 "buffer": null,
+                "memory": { "used_bytes": 70, "bytes": 134_217_728, "greatest_bytes": 900 },
                 "buffers": [],
                 "links": [],
                 "reservations": [],

@@ -3,6 +3,7 @@
 //! An end that was asked for an acknowledgement answers, and the answer asks for nothing. So a probe and its answer prove
 //! both ends to each other. The end that was asked waits longer with its own probe, so that one of them probes for both.
 
+use super::greetings::Greeted;
 use crate::probes::ProbeInterval;
 use paceline_sched::{Duration, Instant};
 
@@ -14,6 +15,9 @@ use paceline_sched::{Duration, Instant};
 const GREET_EVERY: Duration = Duration::from_millis(100);
 const GREET_PART: u64 = 32;
 const GREET_DOUBLED_MAX: u32 = 3;
+/// A neighbour that was never up and has not answered more greetings than this gets further ones more and more rarely.
+const GREETED_OFTEN: u32 = 8;
+const GREET_RARELY: Duration = Duration::from_secs(10);
 /// A hop that is not up and was silent for this time is forgotten, or later on a slow link.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 const FORGOTTEN_PART: u64 = 4;
@@ -136,11 +140,26 @@ impl Attendance {
         self.unanswered.saturating_sub(1).min(DOUBLED_MAX)
     }
 
-    /// Returns the time of the next greeting, while the hop is not up.
-    pub(super) fn next_greeting(&self) -> Instant {
+    /// Returns the number of frames since the begin, and the time of the last one.
+    pub(super) const fn greeted(&self) -> Greeted {
+        (self.frames, self.last_sent)
+    }
+
+    /// Continues greetings that have begun earlier.
+    pub(super) const fn set_greeted(&mut self, (frames, last_sent): Greeted) {
+        (self.frames, self.last_sent) = (frames, last_sent);
+    }
+
+    /// Returns the time of the next greeting, while the hop is not up. `was_up` is true if the other end has answered before.
+    pub(super) fn next_greeting(&self, was_up: bool) -> Instant {
         let every = GREET_EVERY.max(self.interval().time().mul_div(1, GREET_PART));
         let doubled = self.frames.saturating_sub(1).min(GREET_DOUBLED_MAX);
-        self.last_sent + every.mul_div(1 << doubled, 1)
+        let every = every.mul_div(1 << doubled, 1);
+        let often = self.frames.saturating_sub(GREETED_OFTEN);
+        if was_up || often == 0 {
+            return self.last_sent + every;
+        }
+        self.last_sent + every.mul_div(1 << often.min(10), 1).min(GREET_RARELY.max(every))
     }
 
     /// Returns the time of the next probe, if nothing else is sent before. `is_measured` is true if the round trip is known.
@@ -177,13 +196,31 @@ mod tests {
     fn greetings_during_a_round_trip_of_three_seconds_fit_a_new_tcp_connection() {
         let mut attendance = Attendance::new(at(0));
         let mut sent = Vec::new();
-        while attendance.next_greeting() <= at(3_000) {
-            let now = attendance.next_greeting().max(at(0));
+        while attendance.next_greeting(false) <= at(3_000) {
+            let now = attendance.next_greeting(false).max(at(0));
             attendance.note_sent(now, now, false);
             sent.push(now.since(at(0)).as_micros() / 1_000);
         }
         assert_eq!(sent, [0, 100, 300, 700, 1_500, 2_300]);
-        assert_eq!(attendance.restarted(at(9)).next_greeting(), Instant::from_millis(100));
+        assert_eq!(attendance.restarted(at(9)).next_greeting(true), Instant::from_millis(100));
+    }
+
+    #[test]
+    fn a_neighbour_that_never_answers_is_greeted_rarely() {
+        let mut attendance = Attendance::new(at(0));
+        let mut gaps = |was_up| {
+            let gap = |_| {
+                let (before, next) = (attendance.last_sent, attendance.next_greeting(was_up));
+                let next = next.max(at(0));
+                attendance.note_sent(next, next, false);
+                next.since(before).as_micros() / 1_000
+            };
+            (0..15).map(gap).skip(1).collect::<Vec<_>>()
+        };
+        let long = [1_600, 3_200, 6_400, 10_000, 10_000, 10_000];
+        let first = [100, 200, 400, 800, 800, 800, 800, 800];
+        assert_eq!(gaps(false), [&first[..], &long[..]].concat());
+        assert_eq!(gaps(true), [800; 14]);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use super::answer::Answer;
 use super::attendance::Attendance;
+use super::flight::InFlight;
+use super::greetings::Greeted;
 use super::ledger::{Fates, Ledger};
 use super::rtt::RttEstimator;
 use super::smoothed::Smoothed;
@@ -42,23 +44,15 @@ pub enum HopChange {
     Down,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct InFlight {
-    seq: u64,
-    bytes: u64,
-    sent: Instant,
-    /// Requested an immediate acknowledgement, so its round trip is a valid sample.
-    asked: bool,
-    /// Carries only background streams.
-    background: bool,
-}
-
 /// One next hop of a link.
 #[derive(Debug)]
 pub struct Hop {
     epoch: u32,
     known: u32,
     up: bool,
+    /// It was up since it was found.
+    was_up: bool,
+    found: Instant,
     next_seq: u64,
     flight: VecDeque<InFlight>,
     flight_bytes: u64,
@@ -91,6 +85,8 @@ impl Hop {
             epoch: epoch.max(1),
             known: 0,
             up: false,
+            was_up: false,
+            found: now,
             next_seq: 0,
             flight: VecDeque::new(),
             flight_bytes: 0,
@@ -152,6 +148,32 @@ impl Hop {
     #[must_use]
     pub const fn is_up(&self) -> bool {
         self.up
+    }
+
+    /// Returns `true` if both ends knew each other at any time since the hop was found.
+    #[must_use]
+    pub const fn was_up(&self) -> bool {
+        self.was_up
+    }
+
+    /// Returns `true` if a frame of the other end has arrived.
+    pub(super) const fn is_heard(&self) -> bool {
+        self.known > 0
+    }
+
+    /// Returns the time at which the hop was found.
+    pub(super) const fn found(&self) -> Instant {
+        self.found
+    }
+
+    /// Returns the number of greetings since it was found or last went down, and the time of the last one.
+    pub(super) const fn greeted(&self) -> Greeted {
+        self.attendance.greeted()
+    }
+
+    /// Continues the greetings of an earlier hop to the same node.
+    pub(super) const fn set_greeted(&mut self, greeted: Greeted) {
+        self.attendance.set_greeted(greeted);
     }
 
     /// Returns the bytes sent and not yet acknowledged.
@@ -344,6 +366,7 @@ impl Hop {
         }
         let change = if self.up { None } else { Some(HopChange::Up) };
         self.up = true;
+        self.was_up = true;
         if heard.ack_now {
             self.attendance.note_asked(now);
         }
@@ -427,12 +450,14 @@ impl Hop {
     /// new epoch.
     pub fn restart(&mut self, now: Instant) {
         let (known, wire_bytes) = (self.known, self.wire_bytes);
+        let (was_up, found) = (self.was_up, self.found);
         let ledger = self.ledger.as_ref().map(|_| Box::default());
         let frame_bytes_max = self.frame_bytes_max;
         let answer = Answer::new(now, self.answer.within());
         let attendance = self.attendance.restarted(now);
         let new = Self::new(now, self.epoch.saturating_add(1), self.paced);
-        *self = Self { attendance, known, ledger, frame_bytes_max, answer, wire_bytes, ..new };
+        *self = Self { attendance, known, ledger, frame_bytes_max, answer, ..new };
+        (self.wire_bytes, self.was_up, self.found) = (wire_bytes, was_up, found);
     }
 
     /// Processes timeouts at `now`: detects lost frames and takes a silent hop down.
@@ -477,7 +502,7 @@ impl Hop {
     /// Returns the time at which a frame should request an acknowledgement although no segment is queued.
     fn next_request(&self) -> Instant {
         if !self.up {
-            return self.attendance.next_greeting();
+            return self.attendance.next_greeting(self.was_up);
         }
         let again = self.asks_again_after().map(|time| self.attendance.last_ask() + time);
         self.attendance.next_probe(self.rtt.least().is_some()).min(again.unwrap_or(Instant::FAR))

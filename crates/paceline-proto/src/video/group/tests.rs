@@ -60,7 +60,7 @@ fn groups_have_bounds_of_their_own_and_together() {
     let [group] = &mut groups[..] else { return };
     group.add(&sample(1, Kind::VideoP, 1));
     assert!(group.units.is_empty() && group.bytes == 0, "more than one group may have");
-    assert_eq!(budget.0.load(Ordering::Relaxed), 0);
+    assert_eq!(budget.used.load(Ordering::Relaxed), 0);
     group.add(&sample(2, Kind::VideoI, 1));
     for seq in 3..3 + UNITS_MAX as u64 {
         assert!(!group.units.is_empty());

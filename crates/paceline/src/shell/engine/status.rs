@@ -6,8 +6,8 @@ use super::super::report;
 use super::super::sink::AgeWindow;
 use super::Engine;
 use crate::status::{
-    HostBuffer, LinkReserved, LinkStatus, NodeStatus, PublisherStatus, RateCheck, StreamContract,
-    StreamStatus, SubscriptionStatus,
+    HostBuffer, LinkReserved, LinkStatus, MemoryUse, NodeStatus, PublisherStatus, RateCheck,
+    StreamContract, StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_proto::control::Topic;
@@ -138,6 +138,7 @@ impl Engine {
                 space: self.control.host_buffer_use(),
                 greatest: self.sources.depth.greatest(),
             }),
+            memory: Some(self.memory_use()),
             drops: self.sources.drops.load(),
             stalled: self.vitals.stalled(clock::now()),
             clock: Some(self.clock.report()),
@@ -145,14 +146,25 @@ impl Engine {
         }
     }
 
+    fn memory_use(&self) -> MemoryUse {
+        let memory = &self.sources.memory;
+        let [used, limit, greatest] =
+            [memory.used(), memory.limit(), memory.greatest()].map(|bytes| bytes as u64);
+        MemoryUse { used, limit, greatest }
+    }
+
     fn link_rows(&self, private: &BTreeSet<PublisherId>) -> Vec<LinkStatus> {
-        let row = |link: &super::EngineLink| {
+        let row = |(index, link): (usize, &super::EngineLink)| {
             let mut status = link_status(link, private);
+            let memory: BTreeMap<_, _> = self.sources.memory_of(index).into_iter().collect();
+            for sent in &mut status.sent {
+                sent.memory = memory.get(&sent.node).map_or(0, |bytes| *bytes as u64);
+            }
             status.reserved.buffer = self.control.buffer_use(&link.config.name);
             status.reserved.classes = self.control.class_uses(&link.config.name);
             status
         };
-        self.links.iter().map(row).collect()
+        self.links.iter().enumerate().map(row).collect()
     }
 
     /// Returns the names of the nodes that scale for a subscription, one per publisher that it receives.

@@ -1,7 +1,7 @@
 //! Encoding and decoding of a node's status.
 
 use super::*;
-use crate::status::{BufferUse, HostBuffer};
+use crate::status::{BufferUse, HostBuffer, MemoryUse};
 
 fn status(processor: Option<ProcessorUse>) -> NodeStatus {
     NodeStatus {
@@ -33,6 +33,7 @@ fn status(processor: Option<ProcessorUse>) -> NodeStatus {
             space: BufferUse { held: 9_000, most: 1_000_000_000 },
             greatest: 700,
         }),
+        memory: Some(MemoryUse { used: 300, limit: 1 << 27, greatest: 70_000 }),
         unread: vec![UnreadStatus {
             node: NodeId(0xa),
             entry: "publisher 3 'robot/x'".to_owned(),
@@ -53,7 +54,10 @@ fn a_status_round_trips_and_no_prefix_of_it_decodes() {
     put_option(sent.clock.as_ref(), clock::put, &mut clocked);
     let mut unread = Vec::new();
     put_rows(&sent.unread, put_unread, &mut unread);
-    let unread = bytes.len() - unread.len();
+    let mut memory = Vec::new();
+    memory::put(&sent, &mut memory);
+    let memory = bytes.len() - memory.len();
+    let unread = memory - unread.len();
     let mut buffered = Vec::new();
     put_option(sent.buffer.as_ref(), reserved::put_host, &mut buffered);
     let buffered = unread - buffered.len();
@@ -65,10 +69,13 @@ fn a_status_round_trips_and_no_prefix_of_it_decodes() {
     let timed = reserved - times.len();
     let stalled = timed - encode_stalled(&sent).len();
     let (repaired, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-    let whole = [processor, repaired, stalled, timed, reserved, clocked, last, buffered, unread];
+    let whole =
+        [processor, repaired, stalled, timed, reserved, clocked, last, buffered, unread, memory];
     for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
         assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
     }
+    let sent = NodeStatus { memory: None, ..sent };
+    assert_eq!(decode(bytes.slice(..memory)), Ok(sent.clone()));
     let sent = NodeStatus { unread: Vec::new(), ..sent };
     assert_eq!(decode(bytes.slice(..unread)), Ok(sent.clone()));
     let sent = NodeStatus { buffer: None, ..sent };

@@ -56,7 +56,7 @@ fn put_link(row: &LinkStatus, out: &mut Vec<u8>) {
 fn read_link(r: &mut Reader) -> Result<LinkTimes, WireError> {
     let read_sent = |r: &mut Reader| {
         let (node, wire_bytes) = (NodeId(r.u64("hop")?), r.varint("bytes sent to a hop")?);
-        Ok(SentTo { node, wire_bytes, down_after: read_time(r)? })
+        Ok(SentTo { node, wire_bytes, down_after: read_time(r)?, memory: 0 })
     };
     Ok(LinkTimes {
         at: read_time(r)?,
@@ -70,7 +70,7 @@ mod tests {
     use super::super::{decode, encode};
     use super::*;
     use crate::delivery::{TimedMethod, TimedStatus};
-    use crate::status::LinkReserved;
+    use crate::status::{LinkReserved, MemoryUse};
     use bytes::Bytes;
     use paceline_proto::link::MendCounters;
     use paceline_proto::{Drops, Form, PublisherId, StreamAges, StreamCounters};
@@ -153,7 +153,12 @@ mod tests {
     }
 
     const fn to((node, wire_bytes): (u64, u64)) -> SentTo {
-        SentTo { node: NodeId(node), wire_bytes, down_after: Duration::from_millis(6_300) }
+        SentTo {
+            node: NodeId(node),
+            wire_bytes,
+            down_after: Duration::from_millis(6_300),
+            memory: 5,
+        }
     }
 
     #[test]
@@ -178,6 +183,7 @@ mod tests {
             drops: Drops::default(),
             clock: None,
             buffer: None,
+            memory: Some(MemoryUse { used: 10, limit: 1_000_000, greatest: 20 }),
         };
         assert_eq!(decode(Bytes::from(encode(&told))), Ok(told));
     }

@@ -4,7 +4,9 @@
 
 use super::super::port::{self, Port};
 use super::super::sink::AtomicDrops;
+use bytes::Bytes;
 use paceline_proto::ingress::{Ingress, OutputKey};
+use paceline_proto::memory::Charge;
 use paceline_proto::plan::SourceKey;
 use paceline_proto::receive::Lost;
 use paceline_proto::{DropReason, Drops, NodeId, RawSample};
@@ -13,8 +15,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The limit of buffered samples: slightly more than a neighbour sends at once for a new publisher.
 const SAMPLES_MAX: usize = 512;
-/// The limit of buffered bytes. One sample of any length always fits.
+/// The limit of buffered bytes, within the memory for neighbours. One sample of any length always fits.
 const BYTES_MAX: usize = 64 << 20;
+/// Shorter samples are copied, so that they do not keep the frames of others in memory.
+const COPIED_BYTES_MAX: usize = 64 << 10;
 /// The limit of sources with dropped samples that can still be reported to subscribers.
 const CROWDED_MAX: usize = 64;
 /// The longest buffering.
@@ -29,6 +33,17 @@ pub(super) enum Item {
 impl Item {
     fn bytes(&self) -> usize {
         if let Self::Sample(sample) = self { sample.payload.len() } else { 0 }
+    }
+
+    /// Returns the item without memory of the frame in which it has arrived.
+    pub(super) fn unshared(self) -> Self {
+        match self {
+            Self::Sample(sample) if sample.payload.len() < COPIED_BYTES_MAX => {
+                let payload = Bytes::copy_from_slice(&sample.payload);
+                Self::Sample(RawSample { payload, ..sample })
+            }
+            Self::Sample(_) | Self::Lost(_) => self,
+        }
     }
 
     /// Counts the item as dropped at the node.
@@ -67,6 +82,9 @@ pub(super) struct Early {
     pub(super) from: NodeId,
     pub(super) key: SourceKey,
     pub(super) item: Item,
+    /// The memory of the sample.
+    #[expect(dead_code, reason = "counts the memory until the item is dropped")]
+    pub(super) charge: Charge,
 }
 
 /// The samples of one source that were dropped for lack of room.
@@ -91,7 +109,7 @@ impl EarlySamples {
     }
 
     /// Buffers an item. If there is no room, drops the oldest item of the neighbour with the most
-    /// items.
+    /// items, or with the most bytes if those are too many.
     pub(super) fn push(&mut self, early: Early, drops: &AtomicDrops) {
         self.bytes += early.item.bytes();
         self.waiting.push_back(early);
@@ -100,6 +118,20 @@ impl EarlySamples {
             let Some(gone) = self.makes_room().and_then(|place| self.remove(place)) else { break };
             self.crowd_out(gone, drops);
         }
+    }
+
+    /// Drops items of a neighbour, oldest first, until at least `bytes` are free or none is left. Returns the bytes
+    /// that it has freed.
+    pub(super) fn give_back(&mut self, from: NodeId, bytes: usize, drops: &AtomicDrops) -> usize {
+        let before = self.bytes;
+        let next = |it: &Early| it.from == from && it.item.bytes() > 0;
+        while before - self.bytes < bytes
+            && let Some(place) = self.waiting.iter().position(next)
+            && let Some(gone) = self.remove(place)
+        {
+            self.crowd_out(gone, drops);
+        }
+        before - self.bytes
     }
 
     /// Records an item dropped for lack of room.
@@ -152,17 +184,20 @@ impl EarlySamples {
         lost.chain(its.into_iter().map(|it| it.item)).collect()
     }
 
-    /// Returns the item to drop: the oldest of the neighbour with the most items.
+    /// Returns the item to drop: the oldest of the neighbour with the most items, or bytes.
     fn makes_room(&self) -> Option<usize> {
+        let by_bytes = self.bytes > BYTES_MAX;
         let mut counts: Vec<(NodeId, usize)> = Vec::new();
         for it in &self.waiting {
+            let weight = if by_bytes { it.item.bytes() } else { 1 };
             match counts.iter_mut().find(|(node, _)| *node == it.from) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((it.from, 1)),
+                Some((_, count)) => *count += weight,
+                None => counts.push((it.from, weight)),
             }
         }
         let (most, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        self.waiting.iter().position(|it| it.from == most)
+        let frees = |it: &Early| it.from == most && (!by_bytes || it.item.bytes() > 0);
+        self.waiting.iter().position(frees)
     }
 
     fn remove(&mut self, place: usize) -> Option<Early> {
@@ -175,8 +210,8 @@ impl EarlySamples {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
     use paceline_proto::ingress::Stamper;
+    use paceline_proto::memory::MemoryKind;
     use paceline_proto::{Encoding, Form, Kind, PublisherId, Timestamp};
 
     fn early(stamper: &mut Stamper, from: u64, bytes: usize) -> Early {
@@ -185,7 +220,8 @@ mod tests {
         let sample = stamper.stamp(now, captured, Kind::Data, Encoding::Bytes, payload);
         let publisher = PublisherId { node: NodeId(from), index: 0 };
         let (key, item) = (SourceKey { publisher, form: Form::FULL }, Item::Sample(sample));
-        Early { at: now, from: NodeId(from), key, item }
+        let charge = Charge::uncounted(MemoryKind::Samples);
+        Early { at: now, from: NodeId(from), key, item, charge }
     }
 
     /// Returns the number of samples lost before the buffered ones, and the sequence numbers of
@@ -222,6 +258,23 @@ mod tests {
         assert_eq!(take(samples, 2), (10, (10..SAMPLES_MAX as u64 + 9).collect()));
         assert_eq!(drops.load().total(), 0, "each is counted at its subscriber");
         assert_eq!((samples.bytes, samples.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn the_neighbour_with_the_most_bytes_makes_room_for_them() {
+        let mut samples = EarlySamples::default();
+        let (mut large, mut honest) = (Stamper::default(), Stamper::default());
+        let drops = AtomicDrops::default();
+        for _ in 0..100 {
+            samples.push(early(&mut honest, 1, 10), &drops);
+        }
+        samples.push(early(&mut large, 2, BYTES_MAX - 500), &drops);
+        assert_eq!(take(&mut samples, 1), (0, (0..100).collect()));
+        assert_eq!(take(&mut samples, 2), (1, Vec::new()));
+        samples.push(early(&mut honest, 1, 10), &drops);
+        samples.push(early(&mut large, 2, 1_000), &drops);
+        assert_eq!(samples.give_back(NodeId(2), 10, &drops), 1_000);
+        assert_eq!(take(&mut samples, 1), (0, vec![100]));
     }
 
     #[test]

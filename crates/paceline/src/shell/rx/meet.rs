@@ -1,8 +1,9 @@
 //! Acceptance of nodes as neighbours.
 
 use super::super::lock;
-use super::{HOPS_MAX, HopShared, LinkRx, Neighbour};
+use super::{Arriving, HOPS_MAX, HopShared, LinkRx, Neighbour};
 use paceline_proto::NodeId;
+use paceline_proto::receive::Receiver;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,23 +29,26 @@ impl LinkRx {
             return None;
         }
         let epoch = self.epochs.next();
-        let neighbour = self.take_parted(node).unwrap_or_else(|| {
-            let shared = Arc::new(HopShared { epoch: AtomicU32::new(epoch), ..Default::default() });
-            let (state, guard) = (Mutex::default(), self.guards.of(node));
-            Arc::new(Neighbour { shared, state, guard })
-        });
+        let neighbour = self.take_parted(node).unwrap_or_else(|| self.new_neighbour(node, epoch));
         neighbour.shared.epoch.store(epoch, Ordering::Release);
         neighbours.insert(node, neighbour.clone());
         Some(neighbour)
+    }
+
+    fn new_neighbour(&self, node: NodeId, epoch: u32) -> Arc<Neighbour> {
+        let shared = Arc::new(HopShared { epoch: AtomicU32::new(epoch), ..Default::default() });
+        let (link, guard, share) = (self.link, self.guards.of(node), self.sources.memory.share());
+        let receiver = Receiver::within(&share);
+        let state = Mutex::new(Arriving { receiver, ..Arriving::default() });
+        let neighbour = Arc::new(Neighbour { node, link, shared, share, state, guard });
+        self.sources.add_holder(&neighbour);
+        neighbour
     }
 
     /// Returns the state of a former neighbour that has returned, so that its streams continue.
     fn take_parted(&self, node: NodeId) -> Option<Arc<Neighbour>> {
         let mut parted = lock(&self.parted);
         let place = parted.iter().position(|(other, _)| *other == node)?;
-        let (_, neighbour) = parted.remove(place)?;
-        // Its new epoch discards the unfinished samples.
-        lock(&neighbour.state).left = false;
-        Some(neighbour)
+        parted.remove(place).map(|(_, neighbour)| neighbour)
     }
 }

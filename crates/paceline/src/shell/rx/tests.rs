@@ -1,4 +1,4 @@
-use super::super::port::{Announcements, RingEnd, ring};
+use super::super::port::{Announcements, Port, RingEnd, ring};
 use super::super::wake::Waker;
 use super::*;
 use event_listener::Event;
@@ -64,7 +64,9 @@ fn sample(SourceKey { publisher, form }: SourceKey, seq: u64) -> Received {
 }
 
 fn receive<const N: usize>(at: &RxSources, received: [Received; N]) {
-    at.hand_over(Instant::ZERO, HOP, received.into_iter(), |_| true);
+    at.hand_over(Instant::ZERO, HOP, received.into_iter(), |_| {
+        Some(Charge::uncounted(MemoryKind::Samples))
+    });
 }
 
 fn taken(ring: &mut RingEnd) -> Vec<u64> {

@@ -112,7 +112,7 @@ mod tests {
                 assert_eq!(outbox.put_message(b"group"), Sent::Taken);
                 outbox.close("done");
                 assert_eq!(put(&outbox, b"late"), Sent::Down);
-                let liveness = Liveness::new(ProbeInterval::LONGEST);
+                let liveness = Liveness::new(ProbeInterval::LONGEST, true);
                 let write = outbox.write_to(writer, &liveness);
                 let read = async {
                     let (mut inbox, mut got) = (Inbox::new(far), Vec::new());
@@ -138,7 +138,7 @@ mod tests {
             let (near, far) = tokio::io::duplex(100);
             let (_, writer) = tokio::io::split(near);
             let outbox = Outbox::default();
-            let liveness = Liveness::new(ProbeInterval::SHORTEST);
+            let liveness = Liveness::new(ProbeInterval::SHORTEST, true);
             let write = outbox.write_to(writer, &liveness);
             let read = async {
                 let mut inbox = Inbox::new(far);

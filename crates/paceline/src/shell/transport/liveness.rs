@@ -3,11 +3,12 @@
 //!
 //! The probes of an idle hop are frames, so only a connection that carries none sends records of its own: one besides a
 //! newer one to the same peer, for example. The interval is that of the hop's probes, so a slow link is not busy with
-//! them, and both ends use the same one.
+//! them, and both ends use the same one. An incoming connection gets none before its hop is up: greetings show that this
+//! end is alive, and strangers cost no more than the share of those.
 
 use super::OPEN_MAX;
 use paceline_proto::ProbeInterval;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
@@ -20,13 +21,32 @@ pub(super) struct Liveness {
     /// Nanoseconds since the begin; 0 before the first data.
     heard: AtomicU64,
     sent: AtomicU64,
+    /// The hop was up since the connection began, or this end has connected.
+    proven: AtomicBool,
 }
 
 impl Liveness {
-    /// Returns the liveness of a new connection. `probes` is the interval of this end's link.
-    pub(super) fn new(probes: ProbeInterval) -> Self {
-        let (heard, sent) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { begun: Instant::now(), tenths: AtomicU64::new(probes.tenths()), heard, sent }
+    /// Returns the liveness of a new connection. `probes` is the interval of this end's link; `proven` is true if the other
+    /// end need not prove itself before this end shows that it is alive.
+    pub(super) fn new(probes: ProbeInterval, proven: bool) -> Self {
+        let (heard, sent, proven) = (AtomicU64::new(0), AtomicU64::new(0), proven.into());
+        let tenths = AtomicU64::new(probes.tenths());
+        Self { begun: Instant::now(), tenths, heard, sent, proven }
+    }
+
+    /// Returns the begin of the connection.
+    pub(super) const fn begun(&self) -> Instant {
+        self.begun
+    }
+
+    /// Notes that the hop is up.
+    pub(super) fn prove(&self) {
+        self.proven.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if the hop was up since the connection began, or this end has connected.
+    pub(super) fn is_proven(&self) -> bool {
+        self.proven.load(Ordering::Relaxed)
     }
 
     /// Sets the interval of the hop's probes.
@@ -50,6 +70,9 @@ impl Liveness {
 
     /// Returns the time until this end must send something.
     pub(super) fn quiet_left(&self) -> Duration {
+        if !self.is_proven() {
+            return self.interval().time().into();
+        }
         self.quiet_until().saturating_sub(self.begun.elapsed())
     }
 
@@ -94,8 +117,11 @@ mod tests {
 
     #[test]
     fn a_connection_lives_as_long_as_the_probes_of_its_hop() {
-        let liveness = Liveness::new(ProbeInterval::SHORTEST);
+        let liveness = Liveness::new(ProbeInterval::SHORTEST, true);
         assert_eq!((liveness.quiet_until(), liveness.silent_until()), (ms(900), OPEN_MAX));
+        let stranger = Liveness::new(ProbeInterval::SHORTEST, false);
+        stranger.sent.store(1, Ordering::Relaxed);
+        assert!(stranger.quiet_left() > Duration::ZERO && !stranger.is_proven());
         liveness.heard.store(100_000_000, Ordering::Relaxed);
         liveness.sent.store(700_000_000, Ordering::Relaxed);
         assert_eq!((liveness.quiet_until(), liveness.silent_until()), (ms(1_600), ms(1_900)));

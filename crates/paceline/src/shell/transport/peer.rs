@@ -3,6 +3,7 @@
 use super::Sent;
 use super::datagram::{halves, whole};
 use super::liveness::Liveness;
+use super::origin::Origin;
 use super::outbox::Outbox;
 use super::proof::Proof;
 use paceline_proto::ProbeInterval;
@@ -18,6 +19,8 @@ pub(super) struct Peer {
     /// The address and the protocol, for messages.
     pub(super) from: String,
     pub(super) proof: Proof,
+    /// The origin of an incoming connection; `None` if this end has connected.
+    pub(super) origin: Option<Origin>,
     pub(super) outbox: Outbox,
     pub(super) liveness: Liveness,
     /// The time that the introductions took, if this end has connected.
@@ -35,14 +38,15 @@ impl Peer {
     /// at least the round trip, or zero.
     pub(super) fn new(
         from: String,
-        proof: Proof,
+        (proof, origin): (Proof, Option<Origin>),
         datagrams: Option<Connection>,
         probes: ProbeInterval,
         met_within: Duration,
     ) -> Self {
         let (outbox, next_split, ends) = (Outbox::default(), AtomicU32::new(0), Notify::new());
-        let liveness = Liveness::new(probes.max(ProbeInterval::of_round_trip(met_within.into())));
-        Self { from, proof, outbox, liveness, met_within, datagrams, next_split, ends }
+        let probes = probes.max(ProbeInterval::of_round_trip(met_within.into()));
+        let liveness = Liveness::new(probes, origin.is_none());
+        Self { from, proof, origin, outbox, liveness, met_within, datagrams, next_split, ends }
     }
 
     /// Returns the name that it has proven.

@@ -132,7 +132,8 @@ fn opened(
 ) -> Opened<RecvStream, SendStream> {
     let from = format!("quic/{}", connection.remote_address());
     let proof = chain(&connection).map_or(Proof::Nothing, Proof::Certificates);
-    Opened { from, reader, writer, proof, quic: Some((connection, sends_datagrams)) }
+    let address = Some(connection.remote_address().ip());
+    Opened { from, address, reader, writer, proof, quic: Some((connection, sends_datagrams)) }
 }
 
 /// Returns the certificates that the peer has presented.

@@ -5,6 +5,7 @@ use super::handshakes::{Handshake, Handshakes};
 use super::inbox::{Inbox, Record};
 use super::meet::meet;
 use super::multicast::Multicast;
+use super::origin::Origin;
 use super::outbox::Sink;
 use super::peer::Peer;
 use super::peers::Peers;
@@ -17,9 +18,11 @@ use paceline_proto::{NodeId, ProbeInterval};
 use quinn::Connection;
 use std::convert::Infallible;
 use std::future::pending;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncRead;
+use tokio::task::JoinHandle;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -52,6 +55,8 @@ pub(super) struct Opened<R, W> {
     pub(super) from: String,
     pub(super) reader: R,
     pub(super) writer: W,
+    /// The address of the other end; `None` over a unix socket.
+    pub(super) address: Option<IpAddr>,
     /// What the other end has shown about itself.
     pub(super) proof: Proof,
     /// The connection that can carry datagrams, and whether this end sends frames in them.
@@ -125,7 +130,7 @@ impl Shared {
         R: AsyncRead + Unpin + Send,
         W: Sink,
     {
-        let Opened { from, mut reader, mut writer, proof, quic } = opened;
+        let Opened { from, address, mut reader, mut writer, proof, quic } = opened;
         let leaf = proof.certificates().and_then(<[_]>::first);
         let met = meet(&mut reader, &mut writer, &self.introduction, leaf);
         let began_at = Instant::now();
@@ -140,19 +145,16 @@ impl Shared {
                 return Err(self.part(&from, why, quic.map(|(connection, _)| connection)));
             }
         };
+        let is_incoming = began.is_some();
         let stranger = began.as_ref().and_then(|_| self.stranger(&from, &proof));
         if began.is_some_and(|began| !began.complete()) {
             return Err("newer connections ended the handshake".to_owned());
         }
         let datagrams = quic.as_ref().filter(|(_, sends)| *sends).map(|(it, _)| it.clone());
-        let peer = Arc::new(Peer::new(from, proof, datagrams, self.probes, met_within));
+        let origin = is_incoming.then(|| Origin::of(&proof, address));
+        let peer = Peer::new(from, (proof, origin), datagrams, self.probes, met_within);
         let quic = quic.map(|(connection, _)| connection);
-        let its = peer.clone();
-        let mut writing = tokio::spawn(async move {
-            if its.outbox.write_to(writer, &its.liveness).await.is_err() {
-                its.ends.notify_one();
-            }
-        });
+        let (peer, mut writing) = start(peer, writer);
         let admitted = stranger.map_or_else(|| self.peers.admit(node, &peer), Err);
         let ended = match admitted {
             Ok(()) => {
@@ -170,6 +172,7 @@ impl Shared {
                 }
             }
             Err(reason) => {
+                self.refused(&peer.from, &reason);
                 peer.close(&reason);
                 Err(reason)
             }
@@ -312,4 +315,16 @@ impl Shared {
             }
         }
     }
+}
+
+/// Starts the task that writes what waits for a peer.
+fn start(peer: Peer, writer: impl Sink) -> (Arc<Peer>, JoinHandle<()>) {
+    let peer = Arc::new(peer);
+    let its = peer.clone();
+    let writing = tokio::spawn(async move {
+        if its.outbox.write_to(writer, &its.liveness).await.is_err() {
+            its.ends.notify_one();
+        }
+    });
+    (peer, writing)
 }

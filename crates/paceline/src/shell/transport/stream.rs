@@ -75,7 +75,8 @@ async fn serve_tls(
 fn over_tcp(stream: TcpStream, from: SocketAddr) -> Opened<OwnedReadHalf, OwnedWriteHalf> {
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
-    Opened { from: format!("tcp/{from}"), reader, writer, proof: Proof::Nothing, quic: None }
+    let (address, proof) = (Some(from.ip()), Proof::Nothing);
+    Opened { from: format!("tcp/{from}"), address, reader, writer, proof, quic: None }
 }
 
 /// Describes a TLS connection.
@@ -87,7 +88,8 @@ fn over_tls(stream: TlsStream<TcpStream>, from: SocketAddr) -> Opened<TlsReader,
         .map(|chain| chain.iter().map(|certificate| certificate.clone().into_owned()).collect());
     let proof = proof.map_or(Proof::Nothing, Proof::Certificates);
     let (reader, writer) = split(stream);
-    Opened { from: format!("tls/{from}"), reader, writer, proof, quic: None }
+    let address = Some(from.ip());
+    Opened { from: format!("tls/{from}"), address, reader, writer, proof, quic: None }
 }
 
 /// Connects to `endpoint`, and connects again after the end of a connection.

@@ -110,7 +110,7 @@ fn opened(place: &str, stream: UnixStream) -> io::Result<Opened<OwnedReadHalf, O
     };
     let proof = Proof::User(peer.uid());
     let (reader, writer) = stream.into_split();
-    Ok(Opened { from, reader, writer, proof, quic: None })
+    Ok(Opened { from, address: None, reader, writer, proof, quic: None })
 }
 
 /// Connects to the socket at `path`, and connects again after the end of a connection.

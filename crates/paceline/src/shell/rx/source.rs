@@ -1,0 +1,56 @@
+//! An arriving stream, and the neighbours from which its samples may arrive.
+
+use super::super::port::Port;
+use paceline_proto::NodeId;
+use paceline_proto::entry::{EntryBucket, EntryLimit};
+use paceline_proto::ingress::Ingress;
+use paceline_sched::{Duration, Instant};
+
+/// The longest time for which samples may be in flight on a path that was replaced.
+const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
+
+/// An arriving stream.
+pub(super) struct Source {
+    pub(super) ingress: Ingress<Port>,
+    /// The time of its installation.
+    pub(super) began: Instant,
+    /// The neighbour from which its samples arrive.
+    via: Option<NodeId>,
+    /// The neighbours on its paths.
+    from: Vec<NodeId>,
+    /// The neighbours on its paths before the last change, until this time.
+    before: (Vec<NodeId>, Instant),
+    /// The limits of its samples, and their use.
+    pub(super) entry: Option<EntryLimit>,
+    pub(super) bucket: EntryBucket,
+}
+
+impl Source {
+    pub(super) fn new(began: Instant, period: Option<Duration>) -> Self {
+        let before = (Vec::new(), Instant::ZERO);
+        let ingress = Ingress::new(period);
+        let (entry, bucket) = (None, EntryBucket::default());
+        Self { ingress, began, via: None, from: Vec::new(), before, entry, bucket }
+    }
+
+    /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
+    pub(super) fn set_paths(&mut self, now: Instant, from: Vec<NodeId>) {
+        if self.from != from {
+            self.before = (std::mem::replace(&mut self.from, from), now + IN_FLIGHT_MAX);
+        }
+    }
+
+    /// Returns true if samples may arrive from this neighbour. Those of others are forged.
+    pub(super) fn is_from(&self, now: Instant, node: NodeId) -> bool {
+        let (before, until) = &self.before;
+        self.from.contains(&node) || now < *until && before.contains(&node)
+    }
+
+    /// Records the neighbour that sends the stream. After a change of path, samples in flight on
+    /// the old path may be missing.
+    pub(super) fn come_by(&mut self, from: NodeId) {
+        if self.via.replace(from).is_some_and(|before| before != from) {
+            self.ingress.handle_lost(None);
+        }
+    }
+}
