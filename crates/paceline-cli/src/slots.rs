@@ -220,8 +220,13 @@ impl Seats {
         if clients.get(&client).is_some_and(|own| *own >= limit.each) {
             self.close_oldest(stage, |it| it == client);
         } else if clients.values().sum::<usize>() >= limit.all {
-            let most = clients.values().max().copied();
-            self.close_oldest(stage, |it| clients.get(&it).copied() == most);
+            // Followers stay, so a client that has only followers has nothing to close.
+            let mut loose: BTreeMap<Client, usize> = BTreeMap::new();
+            for other in self.all.values().filter(|it| it.stage == stage && !it.follows) {
+                *loose.entry(other.client).or_default() += 1;
+            }
+            let most = loose.values().max().copied();
+            self.close_oldest(stage, |it| loose.get(&it).copied() == most);
         }
         self.all.insert(id, seat);
     }

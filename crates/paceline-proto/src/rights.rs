@@ -320,6 +320,25 @@ impl RuleRights {
     }
 }
 
+/// The use of each rule's quotas by one identity. Its nodes may have further rules by tokens, so a rule is known by
+/// its content, and not by its place.
+#[derive(Clone, Debug, Default)]
+pub struct RuleUse(Vec<(Arc<RuleRights>, UsedQuota)>);
+
+impl RuleUse {
+    fn of(&self, rule: &Arc<RuleRights>) -> UsedQuota {
+        let known = self.0.iter().find(|(known, _)| known == rule);
+        known.map(|(_, used)| *used).unwrap_or_default()
+    }
+
+    fn set(&mut self, rule: &Arc<RuleRights>, used: UsedQuota) {
+        match self.0.iter_mut().find(|(known, _)| known == rule) {
+            Some((_, known)) => *known = used,
+            None => self.0.push((rule.clone(), used)),
+        }
+    }
+}
+
 /// The rights of one node: those of all rules that name it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Rights(Vec<Arc<RuleRights>>);
@@ -338,16 +357,17 @@ impl Rights {
         self
     }
 
-    /// Returns the greatest rate of a stream on `tag`, in millihertz, and the greatest bytes per second of all streams, by the
-    /// rules that grant the right; `None` does not limit.
+    /// Returns the greatest rate of a stream on `tag`, in millihertz, and the bytes per second of all streams together, by the
+    /// rules that grant the right; `None` does not limit. Returns the places of these rules as well: streams of the same
+    /// rules share their bytes.
     #[must_use]
-    pub fn limits(&self, right: Right, tag: &Tag) -> (Option<u64>, Option<u64>) {
-        let granting = || self.0.iter().filter(|rule| rule.grants(right, tag));
-        let most = |of: fn(&Quotas) -> Option<u64>| {
-            let all: Option<Vec<u64>> = granting().map(|rule| of(&rule.quotas)).collect();
-            all.and_then(|all| all.into_iter().max())
-        };
-        (most(|quotas| quotas.max_millihertz), most(|quotas| quotas.bytes_per_s))
+    pub fn limits(&self, right: Right, tag: &Tag) -> (Option<u64>, Option<u64>, Vec<usize>) {
+        let granting = self.0.iter().enumerate().filter(|(_, rule)| rule.grants(right, tag));
+        let (places, rules): (Vec<usize>, Vec<&Arc<RuleRights>>) = granting.unzip();
+        let rates: Option<Vec<u64>> = rules.iter().map(|rule| rule.quotas.max_millihertz).collect();
+        let bytes: Option<Vec<u64>> = rules.iter().map(|rule| rule.quotas.bytes_per_s).collect();
+        let sum = |bytes: Vec<u64>| bytes.into_iter().fold(0, u64::saturating_add);
+        (rates.and_then(|rates| rates.into_iter().max()), bytes.map(sum), places)
     }
 
     /// Returns true if no rule grants anything.
@@ -387,7 +407,7 @@ impl Rights {
         granted.into_iter().any(|granted| granted.covers_all_of(pattern))
     }
 
-    /// Adds a stream to those that use the quotas of the rules, of which `used` has one entry per rule.
+    /// Adds a stream to those that use the quotas of the rules.
     ///
     /// # Errors
     /// Returns [`Lack::Right`] if no rule grants the right on `tag`. Otherwise returns the limit of the first
@@ -396,15 +416,13 @@ impl Rights {
         &self,
         (right, tag): (Right, &Tag),
         asked: &StreamQuality,
-        used: &mut Vec<UsedQuota>,
+        used: &mut RuleUse,
     ) -> Result<(), Lack> {
-        used.resize(self.0.len(), UsedQuota::default());
         let mut lack = Lack::Right(right);
-        let granting = self.0.iter().zip(used).filter(|(rule, _)| rule.grants(right, tag));
-        for (rule, used) in granting {
-            match rule.quotas.take(right, *used, asked) {
+        for rule in self.0.iter().filter(|rule| rule.grants(right, tag)) {
+            match rule.quotas.take(right, used.of(rule), asked) {
                 Ok(after) => {
-                    *used = after;
+                    used.set(rule, after);
                     return Ok(());
                 }
                 Err(exceeded) if lack == Lack::Right(right) => lack = exceeded,

@@ -4,7 +4,7 @@
 
 use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
 use paceline_proto::rights::{
-    AccessPolicy, AccessRule, GrantedTags, PeerName, Quotas, Right, Rights, RuleRights,
+    AccessPolicy, AccessRule, GrantedTags, PeerName, Quotas, Right, Rights, RuleRights, RuleUse,
     StreamQuality,
 };
 use paceline_proto::{NodeId, Pattern, Tag};
@@ -31,7 +31,7 @@ fn per_declaration(rules: usize) {
     let rounds = 200_000;
     let begun = Clock::now();
     for _ in 0..rounds {
-        let mut used = Vec::new();
+        let mut used = RuleUse::default();
         let _ = black_box(rights.take((Right::Subscribe, &tag), &asked, &mut used));
     }
     let each = begun.elapsed().as_nanos() / rounds;

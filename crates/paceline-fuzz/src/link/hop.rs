@@ -2,12 +2,11 @@
 
 use super::model::Aborted;
 use bytes::Bytes;
-use paceline_proto::NodeId;
 use paceline_proto::link::LinkEvent;
+use paceline_proto::{NodeId, ProbeInterval};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
 
-const SILENCE_MAX: Duration = Duration::from_millis(1_800);
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -18,6 +17,8 @@ pub(super) struct Hop {
     pub(super) epoch: u32,
     known: u32,
     last_heard: Instant,
+    /// The interval of probes that the link has announced: it follows the round trip, which the model does not measure.
+    pub(super) probes: ProbeInterval,
     /// Messages not sent in full, and the number of bytes sent of the first one.
     pub(super) control: VecDeque<Bytes>,
     pub(super) control_sent: usize,
@@ -36,6 +37,7 @@ impl Hop {
             epoch,
             known: 0,
             last_heard: now,
+            probes: ProbeInterval::SHORTEST,
             control: VecDeque::new(),
             control_sent: 0,
             closes: Vec::new(),
@@ -63,17 +65,19 @@ impl Hop {
     }
 
     pub(super) fn pass(&mut self, now: Instant) -> Option<LinkEvent> {
-        let silent = self.up && now.since(self.last_heard) >= SILENCE_MAX;
+        let silent = self.up && now.since(self.last_heard) >= self.probes.silence_max();
         silent.then(|| self.restart(now))
     }
 
     pub(super) fn is_forgotten(&self, now: Instant) -> bool {
-        !self.up && now.since(self.last_heard) >= FORGOTTEN_AFTER
+        let after = FORGOTTEN_AFTER.max(self.probes.silence_max().mul_div(1, 4));
+        !self.up && now.since(self.last_heard) >= after
     }
 
     fn restart(&mut self, now: Instant) -> LinkEvent {
         let epoch = self.epoch + 1;
-        *self = Self { known: self.known, ..self.found_again(now, epoch) };
+        let (known, probes) = (self.known, self.probes);
+        *self = Self { known, probes, ..self.found_again(now, epoch) };
         LinkEvent::HopDown(self.node)
     }
 

@@ -117,6 +117,10 @@ impl Lab {
     }
 
     fn tick(&mut self) {
+        for (node, probed) in self.link.hops() {
+            let hops = self.hops.iter_mut().filter(|hop| hop.node == node);
+            hops.for_each(|hop| hop.probes = probed.probe_interval());
+        }
         self.link.handle_timeout(self.now);
         let silent: Vec<_> = self.hops.iter_mut().filter_map(|hop| hop.pass(self.now)).collect();
         self.events(silent);

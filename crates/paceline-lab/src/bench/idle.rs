@@ -40,6 +40,14 @@ const SETTLE: Duration = Duration::from_secs(20);
 /// The same after a change of the delay, and in new round trips: TCP repeats packets until it has learned the new delay.
 const CHANGE: Duration = Duration::from_secs(5);
 const CHANGE_TRIPS: u64 = 10;
+const HEADINGS: [&str; 6] = [
+    "one-way delay",
+    "kbit/s there",
+    "kbit/s back",
+    "packets/s there",
+    "packets/s back",
+    "down after s",
+];
 /// The bounds of an idle hop each way, and the share of a slow link.
 const BITS_PER_S_MAX: f64 = 4_000.0;
 const PACKETS_PER_S_MAX: f64 = 8.0;
@@ -129,18 +137,7 @@ struct Rate {
 impl Bench {
     fn measure(&self, case: Case) -> Result<Section> {
         let mut section = Section::new(case.name()).headings(["value", ""]);
-        let mut table = Table::new(
-            [
-                "one-way delay",
-                "kbit/s there",
-                "kbit/s back",
-                "packets/s there",
-                "packets/s back",
-                "down after s",
-            ]
-            .map(str::to_owned)
-            .into(),
-        );
+        let mut table = Table::new(HEADINGS.map(str::to_owned).into());
         let rig = Rig::delayed(Delay::ZERO)?;
         let robot = self.scratch.host();
         let nodes = self.nodes(case, &rig, &robot)?;

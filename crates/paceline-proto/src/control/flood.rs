@@ -1,5 +1,7 @@
 //! Keeps the registry equal on all nodes by deltas, digests and snapshots.
 
+mod pace;
+
 use super::Control;
 use super::graph::Tree;
 use super::message::{Message, snapshot};
@@ -9,6 +11,7 @@ use crate::probes::ProbeInterval;
 use crate::wire::WireError;
 use crate::wire::segment::CONTROL_BYTES_MAX;
 use bytes::Bytes;
+use pace::Pace;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -44,6 +47,9 @@ pub(super) struct State {
     early: BTreeMap<NodeId, Vec<Bytes>>,
     /// The encoded size of this node's record when it was last computed, and of each change since then.
     own_bytes: usize,
+    /// The budgets of other nodes for changes, and the messages beyond them that were left out.
+    pace: Pace,
+    left_out: u64,
 }
 
 /// The digests to one neighbour.
@@ -208,6 +214,10 @@ impl Control {
     }
 
     pub(super) fn receive(&mut self, from: NodeId, bytes: Bytes) -> Result<(), WireError> {
+        if self.is_too_frequent(from, &bytes) {
+            self.flood.left_out += 1;
+            return Ok(());
+        }
         match Message::decode(bytes.clone())? {
             Message::Digest(versions) => self.receive_digest(from, versions),
             Message::Need(node) => self.send_record(from, node),
@@ -241,6 +251,23 @@ impl Control {
         Ok(())
     }
 
+    /// Returns the changes of other nodes' records that came too fast and were left out. Digests repair what is missing.
+    #[must_use]
+    pub const fn left_out_changes(&self) -> u64 {
+        self.flood.left_out
+    }
+
+    /// Returns the node whose budget pays for a change of `node`'s record: a leaf pays for all processes of its host.
+    fn payer(&self, from: NodeId, node: NodeId) -> NodeId {
+        if self.access.is_leaf(&self.registry, from) { from } else { node }
+    }
+
+    /// Returns true if a message changes a record that has changed too often. Looks only at its first bytes.
+    fn is_too_frequent(&self, from: NodeId, bytes: &[u8]) -> bool {
+        let of = Message::node_of_change(bytes).filter(|node| *node != self.me);
+        of.is_some_and(|node| self.flood.pace.is_over(self.now, self.payer(from, node)))
+    }
+
     fn receive_delta(
         &mut self,
         (from, node): (NodeId, NodeId),
@@ -262,6 +289,8 @@ impl Control {
         }
         match self.registry.apply((node, version), (change, bytes.len()))? {
             Applied::New => {
+                let payer = self.payer(from, node);
+                self.flood.pace.charge(self.now, payer, bytes.len());
                 if moves {
                     self.reach.topology_changed();
                 }
@@ -308,6 +337,8 @@ impl Control {
         }
         let unread = self.unread_in(node, &record);
         if self.registry.replace(self.now, (from, node), (record, bytes.len()))? == Applied::New {
+            let payer = self.payer(from, node);
+            self.flood.pace.charge(self.now, payer, bytes.len());
             self.outputs.extend(unread);
             self.reach.topology_changed();
             self.flood.asked.remove(&node);

@@ -145,6 +145,13 @@ impl Message {
         bytes.first() == Some(&DIGEST)
     }
 
+    /// Returns the node whose record the message `bytes` changes, if it is such a message.
+    pub(crate) fn node_of_change(bytes: &[u8]) -> Option<NodeId> {
+        let (kind, rest) = bytes.split_first()?;
+        let node = rest.first_chunk().filter(|_| [DELTA, SNAPSHOT].contains(kind))?;
+        Some(NodeId(u64::from_le_bytes(*node)))
+    }
+
     pub(crate) fn encode(&self) -> Bytes {
         let mut out = Vec::new();
         match self {

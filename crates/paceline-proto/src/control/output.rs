@@ -75,7 +75,7 @@ pub enum ControlOutput {
         /// Samples of the source from others are forged, or were sent before a change of path.
         from: Vec<NodeId>,
         /// The limits of the samples that arrive, by the rules of this node.
-        entry: Option<EntryLimit>,
+        entry: Vec<EntryLimit>,
         /// The complete new set; empty to remove it.
         outputs: Vec<OutputPlan>,
     },

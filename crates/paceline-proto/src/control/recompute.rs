@@ -201,10 +201,7 @@ impl Control {
         let best_effort = best_effort_here(&pairs, me);
         let matching = keys.iter().map(|(_, publisher)| *publisher).collect();
         keys.retain(|key| !early.contains(key));
-        for (source, stream) in &mut installed {
-            let published = (source.publisher.node, &stream.publisher.tag);
-            stream.entry = self.access.entry_limit(registry, published, &stream.from);
-        }
+        self.access.limit_entries(registry, &mut installed);
         let streams = Streams { installed, matching, heard: self.hear(&keys) };
         // These announcements are already included in the streams.
         self.dirty = false;
@@ -423,7 +420,7 @@ impl Control {
                     source,
                     publisher,
                     from: Vec::new(),
-                    entry: None,
+                    entry: Vec::new(),
                     outputs: Vec::new(),
                 });
             }

@@ -35,9 +35,11 @@ const FIRST_VERSION_MAX: u64 = 1 << 61;
 /// An unreachable node whose record another neighbour delivered is replaced after this time, even by an older
 /// record: nothing confirms the first one.
 const UNCONFIRMED_FOR: Duration = Duration::from_secs(1);
-/// The default of the largest size of all records together, in encoded bytes.
+/// The default of the memory of all records of other nodes together, in bytes.
 const BYTES_MAX: usize = 32 << 20;
 
+/// The memory of an entry that a change adds, next to its encoded bytes. A short subscription takes about 450 bytes.
+const CHANGE_BYTES: usize = 448;
 /// The size of changes after which a record's own size is computed again.
 const MEASURE_AFTER: usize = 4_096;
 
@@ -67,9 +69,9 @@ struct Entry {
     record: Record,
     /// The instant at which its node became unreachable.
     unreachable_since: Option<Instant>,
-    /// The encoded size: of the record when it arrived, and of each change since then.
+    /// The memory: of the record when it arrived, and of each change since then.
     bytes: usize,
-    /// The encoded size when it was last computed.
+    /// The memory when it was last computed.
     exact: usize,
     /// The neighbour that delivered it, in whose share it counts.
     from: NodeId,
@@ -80,7 +82,7 @@ struct Entry {
 pub(crate) struct Registry {
     me: NodeId,
     entries: BTreeMap<NodeId, Entry>,
-    /// The encoded size of the records of all other nodes.
+    /// The memory of the records of all other nodes.
     bytes: usize,
     /// The largest size of them.
     bytes_max: usize,
@@ -102,12 +104,12 @@ impl Registry {
         }
     }
 
-    /// Sets the largest size of the records of all other nodes, in encoded bytes.
+    /// Sets the largest memory of the records of all other nodes, in bytes.
     pub(crate) const fn set_bytes_max(&mut self, bytes: usize) {
         self.bytes_max = bytes;
     }
 
-    /// Returns the size of the records of all other nodes, in encoded bytes.
+    /// Returns the memory of the records of all other nodes, in bytes.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -203,13 +205,14 @@ impl Registry {
             core::cmp::Ordering::Equal => {}
         }
         if node != self.me {
-            self.make_room((entry.from, node), bytes)?;
+            self.make_room((entry.from, node), bytes + CHANGE_BYTES)?;
         }
         let Some(entry) = self.entries.get_mut(&node) else { return Ok(Applied::Gap) };
         let is_hop = matches!(change.key(), EntryKey::Neighbour(_));
         entry.record.apply(node, change)?;
         self.hop_changes += u64::from(is_hop);
         if node != self.me {
+            let bytes = bytes + CHANGE_BYTES;
             entry.bytes += bytes;
             self.bytes += bytes;
             self.measure(node);
@@ -237,6 +240,7 @@ impl Registry {
             let (field, value) = ("version of a record", record.version);
             return Err(WireError::TooLarge { field, value, max: highest });
         }
+        let bytes = bytes.max(record.held_bytes());
         let own = known.map_or(0, |entry| entry.bytes);
         let since = known.map_or(Some(now), |entry| entry.unreachable_since);
         if known.is_none() {
@@ -296,7 +300,7 @@ impl Registry {
     fn measure(&mut self, node: NodeId) {
         let Some(entry) = self.entries.get_mut(&node) else { return };
         if entry.bytes > entry.exact.saturating_mul(2).saturating_add(MEASURE_AFTER) {
-            let bytes = entry.record.bytes();
+            let bytes = entry.record.held_bytes();
             self.bytes = self.bytes - entry.bytes + bytes;
             (entry.bytes, entry.exact) = (bytes, bytes);
         }

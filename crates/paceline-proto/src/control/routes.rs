@@ -149,7 +149,7 @@ pub(crate) struct Installed {
     /// The neighbours from which its samples arrive, in order; none on the publisher's node.
     pub(crate) from: BTreeSet<NodeId>,
     /// The limits of the samples that arrive.
-    pub(crate) entry: Option<EntryLimit>,
+    pub(crate) entry: Vec<EntryLimit>,
     pub(crate) outputs: Vec<OutputPlan>,
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn plan<'p, 'a: 'p>(
                 output(OutputPlan { scale, ..blank(&publisher, target, form) }, behind)
             })
             .collect();
-        installed.insert(source, Installed { publisher, from, entry: None, outputs });
+        installed.insert(source, Installed { publisher, from, entry: Vec::new(), outputs });
     }
     installed
 }

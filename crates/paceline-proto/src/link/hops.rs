@@ -157,7 +157,7 @@ impl Hops {
         }
         let due = |(_, it): &(&NodeId, &Neighbour)| !it.hop.is_up() && it.hop.wants_frame(now);
         let due = self.neighbours.iter().filter(due);
-        due.min_by_key(|(_, it)| Greetings::order(&it.hop)).map(|(node, _)| *node)
+        due.min_by_key(|(_, it)| self.greetings.order(&it.hop)).map(|(node, _)| *node)
     }
 
     /// Returns the hop for the next control message.

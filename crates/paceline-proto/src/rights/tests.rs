@@ -139,7 +139,7 @@ fn quotas_count_the_streams_of_a_rule_together() {
         link_bytes_per_s: Some(1_000),
     };
     let cam = tag("cam/left");
-    let mut used = Vec::new();
+    let mut used = RuleUse::default();
     let mut take = |asked: StreamQuality| {
         rights.take((Right::Subscribe, &cam), &asked, &mut used).map_err(|lack| lack.to_string())
     };
@@ -161,10 +161,10 @@ fn quotas_count_the_streams_of_a_rule_together() {
     let unknown = StreamQuality { bytes_per_s: None, ..free };
     take(unknown).unwrap();
     assert!(take(unknown).unwrap_err().contains("at most 3 streams"));
-    let elsewhere = rights.take((Right::Subscribe, &tag("map")), &ask, &mut Vec::new());
+    let elsewhere = rights.take((Right::Subscribe, &tag("map")), &ask, &mut RuleUse::default());
     assert_eq!(elsewhere, Err(Lack::Right(Right::Subscribe)));
     assert_eq!(elsewhere.unwrap_err().to_string(), "the right 'subscribe' is missing");
-    let other = rights.take((Right::Publish, &cam), &ask, &mut Vec::new());
+    let other = rights.take((Right::Publish, &cam), &ask, &mut RuleUse::default());
     assert_eq!(other, Err(Lack::Right(Right::Publish)));
 }
 
@@ -173,7 +173,7 @@ fn a_second_rule_grants_beyond_the_limit_of_the_first() {
     let one = Quotas { streams: Some(1), ..Quotas::default() };
     let rules = [subscriber(&["cam"], one), subscriber(&["**"], one)];
     let rights = Rights::of(rules.map(Arc::new));
-    let (cam, ask, mut used) = (tag("cam"), StreamQuality::default(), Vec::new());
+    let (cam, ask, mut used) = (tag("cam"), StreamQuality::default(), RuleUse::default());
     for _ in 0..2 {
         rights.take((Right::Subscribe, &cam), &ask, &mut used).unwrap();
     }

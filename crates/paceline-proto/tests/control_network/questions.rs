@@ -4,7 +4,9 @@ use super::net::{Net, camera, id, index, link, promised};
 use bytes::Bytes;
 use paceline_proto::control::{ChangeAnswer, HopInfo, SubscriptionSpec, Topic};
 use paceline_proto::pull::{Answer, Fetch, Find, Making, Question, Selection};
-use paceline_proto::rights::{AccessPolicy, AccessRule, GrantedTags, PeerName, Right, RuleRights};
+use paceline_proto::rights::{
+    AccessPolicy, AccessRule, GrantedTags, Lack, PeerName, Right, RuleRights,
+};
 use paceline_proto::{Pattern, PublisherId, Rate, SubscriptionId, Tag};
 use paceline_sched::Duration;
 use std::collections::{BTreeMap, BTreeSet};
@@ -365,4 +367,31 @@ fn a_member_gains_nothing_by_another_sender_or_identity() {
     }
     assert_eq!((net.seen[PROCESS].asked.len(), net.seen[BORDER].asked.len()), (0, 0));
     assert_eq!(net.seen[BORDER].denied.len(), sent);
+}
+
+#[test]
+fn a_member_cannot_answer_for_another_node_by_a_question_that_is_refused() {
+    let mut net = network(Some(policy(Some((Right::Set, "p/**")))));
+    let (_, subscriptions) = declare(&mut net);
+    // A member behind the relay asks a process for a change. The answer is still on its way.
+    let spec = SubscriptionSpec { or_stop: true, ..promised("p/cmd") };
+    let asked = net.nodes[FAR].change_subscription(net.now, subscriptions[0], &spec);
+    net.drain(FAR);
+    let body = {
+        let sent = net.take(FAR, RELAY);
+        let question = sent.iter().find(|message| message[0] == 5).unwrap();
+        let at = 20 + if question[20] < 128 { 1 } else { 2 };
+        Bytes::copy_from_slice(&question[at..])
+    };
+    // Another one asks the same in its name, with its number, so that the border refuses.
+    let ends = [id(FAR), id(PROCESS)].map(|node| node.0.to_le_bytes()).concat();
+    let number = u8::try_from(asked).unwrap();
+    let mut length = Vec::new();
+    paceline_proto::wire::Writer::put_varint(&mut length, body.len() as u64);
+    let message = [&[5][..], &ends, &[number, 16, 0], &length, &body].concat();
+    net.nodes[BORDER].handle_message(net.now, id(MEMBER), message.into()).unwrap();
+    net.drain(BORDER);
+    net.settle();
+    assert_eq!(net.seen[FAR].answered, [], "no answer in the name of the process");
+    assert!(net.seen[BORDER].denied.contains(&(id(FAR), id(MEMBER), Lack::Right(Right::Relay))));
 }

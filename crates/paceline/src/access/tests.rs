@@ -3,7 +3,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::jwk::JwkSet;
 use paceline_proto::NodeId;
-use paceline_proto::rights::{Lack, PeerName, Right, StreamQuality};
+use paceline_proto::rights::{Lack, PeerName, Right, RuleUse, StreamQuality};
 use paceline_proto::{Pattern, Tag};
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
@@ -34,7 +34,8 @@ fn a_policy_grants_what_it_says() {
     assert!(!operator.grants(Right::Pull, &tag("map")) && operator.grants_node(Right::Observe));
     assert!(access.policy.rights_of_name("gate").grants_node(Right::Relay));
     let fast = StreamQuality { millihertz: Some(12_501), ..StreamQuality::default() };
-    let lack = operator.take((Right::Subscribe, &tag("map")), &fast, &mut Vec::new()).unwrap_err();
+    let lack =
+        operator.take((Right::Subscribe, &tag("map")), &fast, &mut RuleUse::default()).unwrap_err();
     assert!(matches!(lack, Lack::Quota { limit: 12_500, .. }), "{lack}");
 }
 

@@ -338,12 +338,19 @@ impl Engine {
 
     fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {
         let before = self.control.contradictions();
+        let left_out = self.control.left_out_changes();
         if let Err(error) = self.control.handle_message(now, from, message) {
             crate::warn_limited!("invalid control message from {from}: {error}");
         }
         if self.control.contradictions() > before {
             tracing::debug!("{from} sent a record of a node to which it has no path");
             self.gate.note_contradiction(from);
+        }
+        if self.control.left_out_changes() > left_out {
+            crate::warn_limited!(
+                "{from} sends more changes of a node's declarations than 200 per second; some are left out, and the newest \
+                 state follows within seconds"
+            );
         }
         self.gate.settle(now, &mut self.control);
     }
@@ -416,12 +423,7 @@ impl Engine {
                     self.install((source, from, entry), &publisher, outputs);
                 }
                 ControlOutput::Matching { publisher, matching } => {
-                    // Callers that wait for this event expect the outputs to be installed.
-                    self.try_open(publisher);
-                    if let Some(shared) = self.publishers.get(&publisher) {
-                        shared.matching.store(matching, Ordering::Release);
-                        shared.change.notify(usize::MAX);
-                    }
+                    self.set_matching(publisher, matching);
                 }
                 ControlOutput::Subscribed { subscription, publishers } => {
                     self.serve_latecomer(subscription, &publishers);
@@ -474,6 +476,15 @@ impl Engine {
             }
         }
         self.end_openings(now);
+    }
+
+    fn set_matching(&mut self, publisher: PublisherId, matching: bool) {
+        // Callers that wait for this event expect the outputs to be installed.
+        self.try_open(publisher);
+        if let Some(shared) = self.publishers.get(&publisher) {
+            shared.matching.store(matching, Ordering::Release);
+            shared.change.notify(usize::MAX);
+        }
     }
 
     fn tick(&mut self, now: Instant) {

@@ -102,7 +102,7 @@ pub(crate) struct RxChange {
     /// The time of the change. It may be applied later, with the next samples.
     pub(crate) at: Instant,
     /// The limits of its samples, by the rules of this node.
-    pub(crate) entry: Option<EntryLimit>,
+    pub(crate) entry: Vec<EntryLimit>,
     /// `None` if the stream has no outputs any more.
     pub(crate) installation: Option<Installation>,
 }
@@ -131,7 +131,7 @@ impl Sources {
                 let source = sources.entry(change.source);
                 let source = source.or_insert_with(|| Source::new(change.at, period));
                 source.set_paths(now, change.from);
-                source.entry = change.entry;
+                source.entry.set(change.entry);
                 installation.apply(&mut source.ingress);
                 let early = early.take(change.source, |from| source.is_from(now, from), drops);
                 arrived.extend(early.into_iter().map(|item| (change.source, item)));
@@ -149,9 +149,7 @@ impl Sources {
     fn police(&mut self, now: Instant, key: SourceKey, item: Item) -> Item {
         let Item::Sample(sample) = &item else { return item };
         let Some(source) = self.sources.get_mut(&key) else { return item };
-        let Some(limit) = &source.entry else { return item };
-        let bytes = sample.bytes() as u64;
-        if self.police.admits(now, limit, &mut source.bucket, bytes) {
+        if self.police.admits(now, &mut source.entry, sample.bytes() as u64) {
             return item;
         }
         let begun = Some((sample.seq, sample.kind));

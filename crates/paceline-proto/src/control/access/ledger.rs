@@ -4,10 +4,11 @@ use super::{Access, Missing};
 use crate::control::booking::wanted;
 use crate::control::pair::Pair;
 use crate::control::registry::{PairKey, Registry};
+use crate::control::routes::Installed;
 use crate::entry::EntryLimit;
 use crate::ids::NodeId;
 use crate::plan::SourceKey;
-use crate::rights::{Lack, Right, Rights, StreamQuality, UsedQuota};
+use crate::rights::{Lack, Right, Rights, RuleUse, StreamQuality};
 use crate::tag::Tag;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,7 +20,7 @@ type Identity = Arc<str>;
 /// The use of each rule's quotas, by identity and right.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    used: BTreeMap<(Identity, Right), Vec<UsedQuota>>,
+    used: BTreeMap<(Identity, Right), RuleUse>,
     /// The published sources that are counted. Their streams are shared by all subscriptions.
     sources: BTreeSet<(Identity, SourceKey)>,
     /// The pairs that are counted, with the revision of their requests.
@@ -27,7 +28,7 @@ pub(super) struct Ledger {
 }
 
 /// The use of quotas after one more pair: the changed entries of a [`Ledger`].
-type Taken = Vec<((Identity, Right), Vec<UsedQuota>)>;
+type Taken = Vec<((Identity, Right), RuleUse)>;
 
 /// The rights of the nodes that one pass over the pairs has looked up, and their identities; `None` if nothing is restricted.
 pub(super) type RightsByNode = BTreeMap<NodeId, Option<(Identity, Rights)>>;
@@ -56,28 +57,39 @@ impl Ledger {
 }
 
 impl Access {
-    /// Returns the limits of the samples of a publisher that arrive from these neighbours; `None` if nothing limits them.
-    pub(in crate::control) fn entry_limit(
+    /// Sets the limits of the samples that arrive for each stream.
+    pub(in crate::control) fn limit_entries(
+        &self,
+        registry: &Registry,
+        installed: &mut BTreeMap<SourceKey, Installed>,
+    ) {
+        for (source, stream) in installed {
+            let published = (source.publisher.node, &stream.publisher.tag);
+            stream.entry = self.entry_limits(registry, published, stream);
+        }
+    }
+
+    /// Returns the limits of the samples of a publisher that arrive from these neighbours: its own, and those of each relay.
+    fn entry_limits(
         &self,
         registry: &Registry,
         (publisher, tag): (NodeId, &Tag),
-        from: &BTreeSet<NodeId>,
-    ) -> Option<EntryLimit> {
+        stream: &Installed,
+    ) -> Vec<EntryLimit> {
         if self.policy.is_none() || tag.is_private() {
-            return None;
+            return Vec::new();
         }
-        let of_hop = |&via: &NodeId| {
-            let end = self.origin(registry, via, publisher);
-            let all = BTreeSet::from([via, end]).into_iter().filter_map(move |of| {
-                let limits = self.rights(registry, of)?.limits(Right::Publish, tag);
-                let (millihertz, bytes_per_s) = limits;
-                millihertz.or(bytes_per_s)?;
-                let identity = self.rule_name(registry, end).into();
-                Some(EntryLimit { identity, millihertz, bytes_per_s })
-            });
-            all.reduce(EntryLimit::and)
+        let ends = |&via: &NodeId| [via, self.origin(registry, via, publisher)];
+        let all: BTreeSet<NodeId> = stream.from.iter().flat_map(ends).collect();
+        let contracted = stream.outputs.iter().any(|output| output.contract.is_some());
+        let of = |of: NodeId| {
+            let limits = self.rights(registry, of)?.limits(Right::Publish, tag);
+            let (millihertz, bytes_per_s, rules) = limits;
+            millihertz.or(bytes_per_s)?;
+            let payer = format!("{} {rules:?}", self.rule_name(registry, of)).into();
+            Some(EntryLimit { payer, millihertz, bytes_per_s, contracted })
         };
-        from.iter().filter_map(of_hop).reduce(EntryLimit::and)
+        all.into_iter().filter_map(of).collect()
     }
 
     /// Checks that all nodes concerned have the rights for a pair, besides the pairs that `ledger` counts.
@@ -113,13 +125,12 @@ impl Access {
                     continue;
                 }
                 let key = (key.0, right);
-                // The node and its neighbour may be the same identity, which uses its quota once.
-                if taken.iter().any(|(counted, _)| *counted == key) {
-                    continue;
-                }
                 let mut used = ledger.used.get(&key).cloned().unwrap_or_default();
                 rights.take((right, tag), quality, &mut used).map_err(|lack| (of, lack))?;
-                taken.push((key, used));
+                // The node and its neighbour may be the same identity, which uses its quota once.
+                if taken.iter().all(|(counted, _)| *counted != key) {
+                    taken.push((key, used));
+                }
             }
         }
         Ok(taken)

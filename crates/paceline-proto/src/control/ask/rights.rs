@@ -7,7 +7,7 @@ use crate::control::change::ChangeAnswer;
 use crate::control::message::Errand;
 use crate::control::{Control, ControlOutput};
 use crate::pull::Answer;
-use crate::rights::Lack;
+use crate::rights::{Lack, Right};
 use bytes::Bytes;
 
 impl Control {
@@ -16,6 +16,14 @@ impl Control {
     pub(super) fn admits_question(&mut self, asker: &Asker, errand: &Errand, body: &Bytes) -> bool {
         if !self.access.is_restricted() || asker.via == self.me {
             return true;
+        }
+        let speaks_for = |via| errand.from == via || self.registry.is_own(via, errand.from);
+        if !speaks_for(asker.via) && self.access.is_leaf(&self.registry, asker.via) {
+            // The node in whose name it asks gets no answer: that would let a leaf answer for others.
+            let (node, of, lack) = (errand.from, asker.via, Lack::Right(Right::Relay));
+            let tag = String::new();
+            self.outputs.push_back(ControlOutput::Denied { node, of, lack, tag });
+            return false;
         }
         let Ok(need) = Need::of(&self.registry, errand.to, body) else {
             self.rejected += 1;

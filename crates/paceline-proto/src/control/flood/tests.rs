@@ -295,3 +295,76 @@ fn invented_nodes_use_only_the_share_of_their_neighbour() {
     deliver(&mut control, GOOD, &Message::Snapshot { node: late, record: real }).unwrap();
     assert!(control.registry.record(late).is_some());
 }
+
+#[test]
+fn a_record_that_changes_all_the_time_neither_spreads_nor_hides_others_and_its_last_state_arrives()
+{
+    let mut control = between();
+    let tag = |version: u64| format!("own/{version}/{}", "x".repeat(60));
+    let delta = |version: u64| {
+        let index = u32::try_from(version % 100).unwrap();
+        let change = Change::Publish(index, spec(&tag(version)));
+        Message::Delta { node: HOSTILE, version, change }
+    };
+    let (mut version, mut passed_on) = (7, 0);
+    let start = Instant::from_millis(5_000);
+    let at = |ms: u64| start + Duration::from_millis(ms);
+    // Four changes per millisecond for two minutes, with a record when the node asks for one.
+    for ms in 0..120_000u64 {
+        for _ in 0..4 {
+            version += 1;
+            control.handle_message(at(ms), HOSTILE, delta(version).encode()).unwrap();
+        }
+        let mut needs = false;
+        while let Some(output) = control.poll_output() {
+            let ControlOutput::Send { hop, message } = output else { continue };
+            match (hop, Message::decode(message).unwrap()) {
+                (GOOD, Message::Delta { .. } | Message::Snapshot { .. }) => passed_on += 1,
+                (HOSTILE, Message::Need(node)) => needs |= node == HOSTILE,
+                _ => {}
+            }
+        }
+        if needs {
+            let record = record(version, &[ME]);
+            let message = Message::Snapshot { node: HOSTILE, record };
+            control.handle_message(at(ms), HOSTILE, message.encode()).unwrap();
+        }
+        if ms % 1_000 == 0 {
+            // The others are not affected.
+            let version = 8 + ms / 1_000;
+            let change = Change::Publish(1, spec("good"));
+            let good = Message::Delta { node: FAR, version, change };
+            control.handle_message(at(ms), GOOD, good.encode()).unwrap();
+            assert_eq!(control.registry.version(FAR), version);
+        }
+    }
+    assert!(control.left_out_changes() > 250_000, "{}", control.left_out_changes());
+    assert!(passed_on < 140_000, "{passed_on} of {version}");
+    // It stops. Its next digest shows the gap, and its record closes it.
+    let later = at(400_000);
+    let record = record(version, &[ME]);
+    let message = Message::Snapshot { node: HOSTILE, record };
+    control.handle_message(later, HOSTILE, message.encode()).unwrap();
+    assert_eq!(control.registry.version(HOSTILE), version);
+}
+
+#[test]
+fn short_subscriptions_count_by_the_memory_that_they_use() {
+    let mut control = between();
+    let pattern = crate::tag::Pattern::new("a").unwrap();
+    let wants = super::super::spec::SubscriptionSpec::all_of(pattern);
+    let mut refused = 0;
+    for node in (10..20).map(NodeId) {
+        let id = |index| crate::ids::SubscriptionId { node, index };
+        let subscriptions = (0..20_000).map(|index| (id(index), wants.clone())).collect();
+        let record = Record { subscriptions, ..record(7, &[HOSTILE]) };
+        let message = Message::Snapshot { node, record }.encode();
+        assert!(message.len() < 1 << 20, "{} bytes on the wire", message.len());
+        refused += u64::from(
+            control.handle_message(Instant::from_millis(5_000), HOSTILE, message).is_err(),
+        );
+    }
+    let held: usize = control.registry.all().map(|(_, record)| record.subscriptions.len()).sum();
+    // 32 MiB, at 450 bytes each.
+    assert!((40_000..=80_000).contains(&held) && refused > 0, "{held} held, {refused} refused");
+}

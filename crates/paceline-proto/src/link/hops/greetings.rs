@@ -1,15 +1,15 @@
 //! The share of a link for hops that are not up: neighbours that have been found, but have not proven that they receive.
 //!
 //! Anybody who reaches a listener can be found as often as the transport accepts connections. So all greetings together
-//! have a fixed share: 1 % of the capacity, or 16 kbit/s without one. It is a part of that of control, which admission
+//! have a fixed share: 1 % of the capacity, or 1 Mbit/s without one. It is a part of that of control, which admission
 //! reserves. A greeting that is due leaves in this order:
 //!
 //! 1. to a neighbour that was up before,
 //! 2. to one from which a frame has arrived: its handshake needs only this answer,
 //! 3. to the others.
 //!
-//! Among them, those that were greeted least precede, and then those that were found last. So a newcomer does not wait
-//! for those that never answer, however many there are.
+//! Among them, those that were greeted least precede. Of these the one that was found last and the one that was found first
+//! take turns: a newcomer does not wait for many that never answer, nor do many newer ones keep it waiting.
 
 use super::hop::Hop;
 use crate::ids::NodeId;
@@ -21,8 +21,9 @@ use std::collections::BTreeMap;
 
 /// The share of the capacity for greetings, as the fraction 1/`GREETING_SHARE`.
 const GREETING_SHARE: u64 = 100;
-/// The time that each byte of a greeting costs on a link without a capacity: 16 kbit/s.
-const BYTE: Duration = Duration::from_micros(500);
+/// The time that each byte of a greeting costs on a link without a capacity: 1 Mbit/s. Hundreds of processes of a host may
+/// return at once.
+const BYTE: Duration = Duration::from_micros(8);
 /// A greeting costs at most this part of the interval of probes, so that a handshake on a very slow link does not take
 /// minutes.
 const INTERVAL_PART: u64 = 4;
@@ -40,6 +41,8 @@ pub(super) type Greeted = (u32, Instant);
 #[derive(Debug, Default)]
 pub(in crate::link) struct Greetings {
     paid_at: Instant,
+    /// The number of greetings so far.
+    sent: u64,
     /// Removed neighbours that never answered.
     remembered: BTreeMap<NodeId, Greeted>,
 }
@@ -64,6 +67,7 @@ impl Greetings {
     /// Charges a greeting.
     pub(in crate::link) fn handle_sent(&mut self, now: Instant, wire: &Wire, bytes: u64) {
         self.paid_at = self.paid_at.max(now) + Self::cost(wire, bytes);
+        self.sent += 1;
     }
 
     /// Remembers the greetings to a neighbour that is removed, unless it has answered one.
@@ -83,9 +87,12 @@ impl Greetings {
     }
 
     /// Returns the order of a hop that is not up; the lowest is greeted first.
-    pub(super) fn order(hop: &Hop) -> impl Ord + use<> {
+    pub(super) fn order(&self, hop: &Hop) -> impl Ord + use<> {
         let class = if hop.was_up() { 0 } else { 2 - u8::from(hop.is_heard()) };
-        (class, hop.greeted().0, Reverse(hop.found()))
+        let newest_first = self.sent.is_multiple_of(2);
+        let (newest, oldest) = (Reverse(hop.found()), hop.found());
+        let found = (newest_first.then_some(newest), (!newest_first).then_some(oldest));
+        (class, hop.greeted().0, found)
     }
 }
 
@@ -113,7 +120,7 @@ mod tests {
     fn greetings_use_one_percent_of_the_capacity() {
         let burst = BURST * GREETING_BYTES;
         assert!((150_000..=150_000 + burst).contains(&per_minute(Some(2_000_000))));
-        assert!((120_000..=120_000 + burst).contains(&per_minute(None)));
+        assert!((7_500_000..=7_500_000 + burst).contains(&per_minute(None)));
         assert!(per_minute(Some(2_400)) <= burst + 5 * GREETING_BYTES, "each 12.5 s");
     }
 }

@@ -112,7 +112,7 @@ pub(crate) struct Outgoing {
     /// The neighbours from which its samples may arrive.
     from: Vec<NodeId>,
     /// The limits of its samples.
-    entry: Option<EntryLimit>,
+    entry: Vec<EntryLimit>,
     /// Per output: whether it takes only aligned samples, and its successor.
     takes: BTreeMap<Key, (bool, Option<Form>)>,
 }
@@ -172,7 +172,7 @@ impl Engine {
     /// Leaves unchanged outputs untouched.
     pub(super) fn install(
         &mut self,
-        (source, from, entry): (SourceKey, Vec<NodeId>, Option<EntryLimit>),
+        (source, from, entry): (SourceKey, Vec<NodeId>, Vec<EntryLimit>),
         publisher: &PublisherSpec,
         mut plans: Vec<OutputPlan>,
     ) {

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 /// The time within which repetitions are counted.
 const REPEATS_WITHIN: Duration = Duration::from_secs(60);
-/// The most kinds of uses that are counted. Further ones share the limit of entries about strangers.
-const KINDS_MAX: usize = 1_024;
+/// The most kinds of uses that are counted, of one node and of all. Further ones share the limit of entries about strangers.
+const KINDS_EACH: usize = 64;
+const KINDS_MAX: usize = 4_096;
 
 /// What the entries of one kind have in common.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -54,7 +55,10 @@ impl Uses {
         }
         if let Some((_, repeated)) = self.recorded.get_mut(&of) {
             *repeated += 1;
-        } else if self.recorded.len() < KINDS_MAX {
+            return;
+        }
+        let own = self.recorded.keys().filter(|it| it.node == of.node).count();
+        if own < KINDS_EACH && self.recorded.len() < KINDS_MAX {
             audit.note(of.entry());
             self.recorded.insert(of, (now, 0));
         } else {

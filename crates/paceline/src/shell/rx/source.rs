@@ -2,7 +2,7 @@
 
 use super::super::port::Port;
 use paceline_proto::NodeId;
-use paceline_proto::entry::{EntryBucket, EntryLimit};
+use paceline_proto::entry::EntryLimits;
 use paceline_proto::ingress::Ingress;
 use paceline_sched::{Duration, Instant};
 
@@ -21,16 +21,15 @@ pub(super) struct Source {
     /// The neighbours on its paths before the last change, until this time.
     before: (Vec<NodeId>, Instant),
     /// The limits of its samples, and their use.
-    pub(super) entry: Option<EntryLimit>,
-    pub(super) bucket: EntryBucket,
+    pub(super) entry: EntryLimits,
 }
 
 impl Source {
     pub(super) fn new(began: Instant, period: Option<Duration>) -> Self {
         let before = (Vec::new(), Instant::ZERO);
         let ingress = Ingress::new(period);
-        let (entry, bucket) = (None, EntryBucket::default());
-        Self { ingress, began, via: None, from: Vec::new(), before, entry, bucket }
+        let entry = EntryLimits::default();
+        Self { ingress, began, via: None, from: Vec::new(), before, entry }
     }
 
     /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.

@@ -45,7 +45,7 @@ fn post_at(
     let plan = OutputPlan { until, ..OutputPlan::new(Target::Hop(NodeId(3)), source(6).form) };
     let (groups, outputs) = (GroupBudget::default(), vec![(plan, port)]);
     let installation = Some(Installation { period: None, groups, outputs });
-    to.changes.post(RxChange { source: key, from: vec![HOP], at, entry: None, installation });
+    to.changes.post(RxChange { source: key, from: vec![HOP], at, entry: Vec::new(), installation });
 }
 
 fn sample(SourceKey { publisher, form }: SourceKey, seq: u64) -> Received {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The limit of nodes with one certificate. Each process of a host is a node, and they may share its certificate.
-const CERTIFICATE_NODES_MAX: usize = 16;
+const CERTIFICATE_NODES_MAX: usize = 64;
 /// The limit of nodes without a certificate at one address, which may be that of many hosts behind one router.
 const ADDRESS_NODES_MAX: usize = 64;
 /// The limit of those at an address of this host.

@@ -227,14 +227,14 @@ mod tests {
         let peers = Peers::default();
         let one = |_| Origin::Certificate([7; 32]);
         let (taken, why) = fill(&peers, 0, one);
-        assert_eq!(taken, 16);
-        assert!(why.contains("the maximum of 16 nodes from this certificate"), "{why}");
+        assert_eq!(taken, 64);
+        assert!(why.contains("the maximum of 64 nodes from this certificate"), "{why}");
         assert_eq!(peers.admit(NodeId(3), &peer_from(Some(one(3)))), Ok(()), "one of them");
         peers.prove(NodeId(3));
         let (taken, why) = fill(&peers, 100, |_| address(1));
         assert_eq!(taken, 64);
         assert!(why.contains("the address 10.0.0.1"), "{why}");
-        assert_eq!(fill(&peers, 1_000, |_| Origin::Host).0, 1_024 - 128 - 17 - 64);
+        assert_eq!(fill(&peers, 1_000, |_| Origin::Host).0, 1_024 - 128 - 65 - 64);
     }
 
     #[test]
