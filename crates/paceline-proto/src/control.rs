@@ -56,8 +56,8 @@ mod unread;
 mod variant;
 mod ways;
 
+pub use crate::topic::Topic;
 pub use access::TOKENS_MAX;
-pub use ask::Topic;
 pub use best_effort::BestEffort;
 pub use change::ChangeAnswer;
 pub use detour::StreamPath;

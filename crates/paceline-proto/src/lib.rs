@@ -47,6 +47,7 @@ mod spacing;
 pub mod tag;
 pub mod temporal;
 pub mod text;
+mod topic;
 pub mod video;
 pub mod wire;
 

@@ -5,7 +5,7 @@
 //! - *Kept*: the records of other nodes, and the current pictures of videos. Their owners bound them, to a quarter of the
 //!   limit each.
 //! - *Pinned*: control messages and the tables of streams, which stay until they are processed. They are refused
-//!   before they are stored ([`Share::fits`]). All neighbours may use an eighth of the limit together, and each of them
+//!   before they are stored ([`MemoryShare::fits`]). All neighbours may use an eighth of the limit together, and each of them
 //!   always its equal part of a second eighth. So at least a quarter of the limit remains for samples.
 //! - *Samples* that have not arrived completely, or wait for their subscription. They may use all free memory. If
 //!   the limit is exceeded, the neighbour with the most of them drops some ([`debtor`]). A neighbour whose samples
@@ -106,15 +106,23 @@ impl Memory {
 
     /// Returns the share of a new neighbour. It counts among the neighbours until it is dropped.
     #[must_use]
-    pub fn share(&self) -> Share {
+    pub fn share(&self) -> MemoryShare {
         self.0.shares.fetch_add(1, Ordering::Relaxed);
-        Share(Arc::new(Part { memory: self.clone(), used: Counters::default(), counts: true }))
+        MemoryShare(Arc::new(Part {
+            memory: self.clone(),
+            used: Counters::default(),
+            counts: true,
+        }))
     }
 
     /// Returns the share of the node itself, for what it keeps on behalf of all neighbours.
     #[must_use]
-    pub fn own_share(&self) -> Share {
-        Share(Arc::new(Part { memory: self.clone(), used: Counters::default(), counts: false }))
+    pub fn own_share(&self) -> MemoryShare {
+        MemoryShare(Arc::new(Part {
+            memory: self.clone(),
+            used: Counters::default(),
+            counts: false,
+        }))
     }
 }
 
@@ -126,7 +134,7 @@ impl Default for Memory {
 
 /// The memory that one neighbour uses. Clones count the same neighbour.
 #[derive(Clone, Debug)]
-pub struct Share(Arc<Part>);
+pub struct MemoryShare(Arc<Part>);
 
 #[derive(Debug)]
 struct Part {
@@ -142,7 +150,7 @@ impl Drop for Part {
     }
 }
 
-impl Share {
+impl MemoryShare {
     /// Returns the bytes that the neighbour uses.
     #[must_use]
     pub fn used(&self) -> usize {
@@ -199,7 +207,7 @@ impl Share {
 /// Bytes that count as used by a neighbour as long as this exists.
 #[derive(Debug)]
 pub struct Charge {
-    share: Option<Share>,
+    share: Option<MemoryShare>,
     kind: MemoryKind,
     bytes: usize,
 }
@@ -274,7 +282,7 @@ mod tests {
     #[test]
     fn pinned_bytes_never_exceed_the_limit_and_each_neighbour_has_its_part() {
         let memory = Memory::new(1_000);
-        let shares: Vec<Share> = (0..10).map(|_| memory.share()).collect();
+        let shares: Vec<MemoryShare> = (0..10).map(|_| memory.share()).collect();
         let (mut kept, mut rounds) = (Vec::new(), [0; 10]);
         for (place, share) in shares.iter().enumerate() {
             while share.fits(10) {

@@ -6,7 +6,6 @@
 //! refuses, the change is rolled back: the subscription returns to its previous request and number, as if
 //! there had been no change. A change with [`SubscriptionSpec::or_stop`] is not rolled back.
 
-use super::ask::Topic;
 use super::codec::{put_lack, put_subscription, read_lack, read_subscription};
 use super::outcome::ChangeOutcome;
 use super::recompute::publishers_of;
@@ -17,6 +16,7 @@ use super::{Control, ControlOutput};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::Lack;
 use crate::tag::Pattern;
+use crate::topic::Topic;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_sched::Instant;

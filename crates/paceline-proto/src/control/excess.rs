@@ -3,13 +3,13 @@
 //! Every node of a path reports for its own link, so a subscription can see which link delayed which samples.
 //! Counts only grow while a stream is open, so a lost report is corrected by the next one.
 
-use super::ask::Topic;
 use super::booking::trunk;
 use super::message::QUESTION_BYTES_MAX;
 use super::{Control, ControlOutput};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId};
 use crate::reason::Excess;
+use crate::topic::Topic;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_admit::Trunk;

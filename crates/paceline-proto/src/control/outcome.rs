@@ -1,11 +1,11 @@
 //! The outcome of a change, which the subscription's node reports by request number.
 
 use super::Control;
-use super::ask::Topic;
 use super::codec::{put_refusal, read_refusal};
 use super::grant::Grant;
 use super::refusal::Refusal;
 use crate::ids::{NodeId, SubscriptionId};
+use crate::topic::Topic;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_sched::Instant;

@@ -3,11 +3,11 @@
 //! A refusal in the record reaches all nodes, including new ones, and ends with a change of the record. These
 //! refusals are sent once, when they occur. A later grant to the subscription ends them.
 
-use super::ask::Topic;
 use super::codec::{put_refusal, read_refusal};
 use super::refusal::Refusal;
 use super::{Control, ControlOutput};
 use crate::ids::NodeId;
+use crate::topic::Topic;
 use crate::wire::{Reader, WireError};
 use bytes::Bytes;
 

@@ -4,12 +4,12 @@
 
 use super::holding::{Cursor, Find, Found, Held, Holding, PAGE_HOLDINGS, PAGE_ITEMS, SampleSpan};
 use super::selection::Selection;
-use crate::control::Topic;
 use crate::form::{Audio, Size};
 use crate::ids::{NodeId, PublisherId};
 use crate::sample::Kind;
 use crate::tag::{TAG_BYTES_MAX, Tag};
 use crate::text::escape;
+use crate::topic::Topic;
 use crate::wire::segment::{read_audio, read_rate, write_audio, write_rate};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;

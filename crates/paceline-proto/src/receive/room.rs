@@ -1,7 +1,7 @@
 //! The memory that the receiver of a neighbour uses, and what it drops when others need it.
 
 use super::{Received, Receiver, STREAM_COST};
-use crate::memory::{Charge, MemoryKind, Share};
+use crate::memory::{Charge, MemoryKind, MemoryShare};
 use crate::reason::DropReason;
 use crate::wire::SAMPLE_BYTES_MAX;
 use paceline_sched::Instant;
@@ -51,7 +51,7 @@ pub enum Victim {
 impl Receiver {
     /// Returns a receiver whose memory counts against `share`.
     #[must_use]
-    pub fn within(share: &Share) -> Self {
+    pub fn within(share: &MemoryShare) -> Self {
         let [samples, pinned] =
             [MemoryKind::Samples, MemoryKind::Pinned].map(|kind| share.charge(kind, 0));
         let most = SAMPLES_BYTES_MAX.min(share.limit());

@@ -1,6 +1,6 @@
 //! The current group of pictures of a video, for receivers that join in its middle.
 
-use crate::memory::{Memory, MemoryKind, Share};
+use crate::memory::{Memory, MemoryKind, MemoryShare};
 use crate::sample::{Kind, RawSample};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ const ALL_BYTES_MAX: usize = 128 << 20;
 pub struct GroupBudget {
     used: Arc<AtomicUsize>,
     most: usize,
-    share: Option<Share>,
+    share: Option<MemoryShare>,
 }
 
 impl GroupBudget {

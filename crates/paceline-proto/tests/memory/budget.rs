@@ -1,7 +1,7 @@
 //! The memory of a node for its neighbours: never above its limit, shared fairly, and free after they have left.
 
 use super::sender::Sender;
-use paceline_proto::memory::{Debtor, Memory, Share, debtor};
+use paceline_proto::memory::{Debtor, Memory, MemoryShare, debtor};
 use paceline_proto::receive::{Received, Receiver, Victim};
 use paceline_proto::{DropReason, Drops};
 use paceline_sched::{Duration, Instant};
@@ -14,7 +14,7 @@ const FRAME_BYTES: usize = 60_000;
 
 /// A neighbour that sends frames of its own, and the end at the node.
 struct Neighbour {
-    share: Share,
+    share: MemoryShare,
     receiver: Receiver,
     sender: Sender,
     whole: u64,

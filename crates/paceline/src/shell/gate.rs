@@ -168,30 +168,25 @@ impl Gate {
 
     /// Handles an output that concerns rights.
     pub(crate) fn handle(&mut self, now: Instant, control: &Control, output: ControlOutput) {
-        match output {
-            ControlOutput::Denied { node, of, lack, tag } => {
-                let (right, why) = (lack.right(), lack.to_string());
-                let other = (of != node).then_some(("relay", of));
-                let denied = Use { event: "denied", node, right, tag, other, why };
-                self.uses.note(now, &self.audit, denied);
-            }
-            ControlOutput::Used { node, at, right, tag } => {
-                let here = at == control.me();
-                let event = match right {
-                    Right::Pull => "pulled",
-                    // The change itself follows.
-                    Right::Set if here => return,
-                    Right::Set => "set",
-                    Right::Publish | Right::Subscribe | Right::Observe | Right::Relay => "observed",
-                };
-                let other = (!here).then_some(("at", at));
-                let used = Use { event, node, right, tag, other, why: String::new() };
-                self.uses.note(now, &self.audit, used);
-            }
-            ControlOutput::ChangedFor { node, subscription } => {
-                self.note_changed(control, node, subscription);
-            }
-            other => debug_assert!(false, "{other:?} does not concern rights"),
+        if let ControlOutput::Denied { node, of, lack, tag } = output {
+            let (right, why) = (lack.right(), lack.to_string());
+            let other = (of != node).then_some(("relay", of));
+            let denied = Use { event: "denied", node, right, tag, other, why };
+            self.uses.note(now, &self.audit, denied);
+        } else if let ControlOutput::Used { node, at, right, tag } = output {
+            let here = at == control.me();
+            let event = match right {
+                Right::Pull => "pulled",
+                // The change itself follows.
+                Right::Set if here => return,
+                Right::Set => "set",
+                Right::Publish | Right::Subscribe | Right::Observe | Right::Relay => "observed",
+            };
+            let other = (!here).then_some(("at", at));
+            let used = Use { event, node, right, tag, other, why: String::new() };
+            self.uses.note(now, &self.audit, used);
+        } else if let ControlOutput::ChangedFor { node, subscription } = output {
+            self.note_changed(control, node, subscription);
         }
     }
 

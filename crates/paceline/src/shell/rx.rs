@@ -3,7 +3,9 @@
 //! Frames arrive on the transport's threads. Their samples are delivered to outputs, control
 //! messages to the engine, and acknowledgements to the egress threads.
 
+mod change;
 mod early;
+mod hop;
 mod meet;
 mod memory;
 mod proven;
@@ -14,7 +16,6 @@ use super::command::{Command, Commands};
 use super::depth::HostDepth;
 use super::epochs::Epochs;
 use super::guards::Guards;
-use super::installation::Installation;
 use super::lock;
 use super::mailbox::Mailbox;
 use super::realtime::Role;
@@ -24,13 +25,15 @@ use super::vitals::Vitals;
 use super::wake::{Waker, exact_timers};
 use crate::status::MutedStatus;
 use bytes::Bytes;
+pub(crate) use change::RxChange;
 use crossbeam_queue::ArrayQueue;
 use early::{Early, EarlySamples, Item};
+pub(crate) use hop::HopShared;
 use memory::Holders;
-use paceline_proto::entry::{EntryLimit, EntryPolice};
+use paceline_proto::entry::EntryPolice;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::ingress::OutputKey;
-use paceline_proto::memory::{Charge, Memory, MemoryKind, Share};
+use paceline_proto::memory::{Charge, Memory, MemoryKind, MemoryShare};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::DropReason;
 use paceline_proto::receive::{Heard, Lost, Received, Receiver};
@@ -39,7 +42,7 @@ use paceline_sched::{Duration, Instant};
 use proven::Proven;
 use source::Source;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The longest sleep of the repair thread, so that it notices the end of its link.
@@ -48,22 +51,13 @@ const REPAIRER_SLEEPS_MAX: Duration = Duration::from_millis(250);
 /// The limit of neighbours on a link: all connections, and some for nodes that are being removed.
 pub(crate) const HOPS_MAX: usize = 1_280;
 
-/// The state that the egress thread and the receiving side of a hop share.
-#[derive(Debug, Default)]
-pub(crate) struct HopShared {
-    /// The local epoch of the hop; 0 without one.
-    pub(crate) epoch: AtomicU32,
-    /// Half of the smallest RTT, in nanoseconds.
-    pub(crate) half_round_trip: AtomicU64,
-}
-
 struct Neighbour {
     node: NodeId,
     /// The index of its link.
     link: usize,
     shared: Arc<HopShared>,
     /// The memory that it uses.
-    share: Share,
+    share: MemoryShare,
     state: Mutex<Arriving>,
     /// The traffic limits. They survive reconnections of the hop.
     guard: Arc<Mutex<Guard>>,
@@ -92,19 +86,6 @@ struct Arriving {
     passed: (u32, u32),
     /// True if the neighbour was muted for malformed frames and may still be.
     unread: bool,
-}
-
-/// A change of an arriving stream's outputs.
-pub(crate) struct RxChange {
-    pub(crate) source: SourceKey,
-    /// The neighbours from which its samples may arrive.
-    pub(crate) from: Vec<NodeId>,
-    /// The time of the change. It may be applied later, with the next samples.
-    pub(crate) at: Instant,
-    /// The limits of its samples, by the rules of this node.
-    pub(crate) entry: Vec<EntryLimit>,
-    /// `None` if the stream has no outputs any more.
-    pub(crate) installation: Option<Installation>,
 }
 
 #[derive(Default)]

@@ -1,7 +1,6 @@
 //! The rights that a question needs. Each node on its way with a policy checks them, whoever is asked: a node behind it may
 //! have no policy of its own.
 
-use super::Topic;
 use crate::control::change::pattern_of_change;
 use crate::control::outcome::subscription_of_outcome;
 use crate::control::registry::Registry;
@@ -10,6 +9,7 @@ use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::pull::Question;
 use crate::rights::{Lack, Right, Rights};
 use crate::tag::{Pattern, Tag};
+use crate::topic::Topic;
 use crate::wire::WireError;
 use bytes::Bytes;
 

@@ -1,13 +1,14 @@
 //! The rights to ask: who asks, what the question needs, and the answer to a refused one.
 
+use super::TTL;
 use super::need::Need;
-use super::{TTL, Topic};
 use crate::control::access::{Asker, Missing};
 use crate::control::change::ChangeAnswer;
 use crate::control::message::Errand;
 use crate::control::{Control, ControlOutput};
 use crate::pull::Answer;
 use crate::rights::{Lack, Right};
+use crate::topic::Topic;
 use bytes::Bytes;
 
 impl Control {

@@ -353,18 +353,16 @@ fn short_subscriptions_count_by_the_memory_that_they_use() {
     let mut control = between();
     let pattern = crate::tag::Pattern::new("a").unwrap();
     let wants = super::super::spec::SubscriptionSpec::all_of(pattern);
-    let mut refused = 0;
     for node in (10..20).map(NodeId) {
         let id = |index| crate::ids::SubscriptionId { node, index };
         let subscriptions = (0..20_000).map(|index| (id(index), wants.clone())).collect();
         let record = Record { subscriptions, ..record(7, &[HOSTILE]) };
         let message = Message::Snapshot { node, record }.encode();
         assert!(message.len() < 1 << 20, "{} bytes on the wire", message.len());
-        refused += u64::from(
-            control.handle_message(Instant::from_millis(5_000), HOSTILE, message).is_err(),
-        );
+        // The oldest of the unreachable nodes leave for the newest.
+        control.handle_message(Instant::from_millis(5_000), HOSTILE, message).unwrap();
     }
     let held: usize = control.registry.all().map(|(_, record)| record.subscriptions.len()).sum();
-    // 32 MiB, at 450 bytes each.
-    assert!((40_000..=80_000).contains(&held) && refused > 0, "{held} held, {refused} refused");
+    // 32 MiB, at about 420 bytes each. By their encoded bytes, all 200,000 would be kept.
+    assert!((40_000..=80_000).contains(&held), "{held} held");
 }

@@ -1,6 +1,5 @@
 //! The question of a survey to each node of a path, and the answer.
 
-use crate::control::ask::Topic;
 use crate::control::booking::Replaced;
 use crate::control::codec::{
     put_pair, put_refusal, put_subscription, read_pair, read_refusal, read_subscription,
@@ -14,6 +13,7 @@ use crate::control::trial::TrafficTrial;
 use crate::control::variant::Trial;
 use crate::ids::{NodeId, PublisherId};
 use crate::tag::Pattern;
+use crate::topic::Topic;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 

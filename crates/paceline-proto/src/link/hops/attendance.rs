@@ -3,7 +3,6 @@
 //! An end that was asked for an acknowledgement answers, and the answer asks for nothing. So a probe and its answer prove
 //! both ends to each other. The end that was asked waits longer with its own probe, so that one of them probes for both.
 
-use super::greetings::Greeted;
 use crate::probes::ProbeInterval;
 use paceline_sched::{Duration, Instant};
 
@@ -25,6 +24,9 @@ const FORGOTTEN_PART: u64 = 4;
 const OWN_PROBE: u64 = 10;
 /// The most doublings of the time after which an unanswered request is repeated (RFC 9002, section 6.2).
 const DOUBLED_MAX: u32 = 3;
+
+/// The greetings that a neighbour got before it was removed: their number, and the time of the last one.
+pub(super) type Greeted = (u32, Instant);
 
 /// The times of the last frames to and from a hop, and the intervals of both ends.
 #[derive(Clone, Copy, Debug)]

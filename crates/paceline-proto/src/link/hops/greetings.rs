@@ -11,6 +11,7 @@
 //! Among them, those that were greeted least precede. Of these the one that was found last and the one that was found first
 //! take turns: a newcomer does not wait for many that never answer, nor do many newer ones keep it waiting.
 
+use super::attendance::Greeted;
 use super::hop::Hop;
 use crate::ids::NodeId;
 use crate::link::pacing::Wire;
@@ -33,9 +34,6 @@ const BURST: u64 = 8;
 const GREETING_BYTES: u64 = 130;
 /// The most removed neighbours of which the greetings are remembered.
 const REMEMBERED_MAX: usize = 2_048;
-
-/// The greetings that a neighbour got before it was removed: their number, and the time of the last one.
-pub(super) type Greeted = (u32, Instant);
 
 /// The charge for greetings.
 #[derive(Debug, Default)]

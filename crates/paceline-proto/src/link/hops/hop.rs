@@ -1,9 +1,8 @@
 //! A next hop: handshake, liveness and the frames in flight to it.
 
 use super::answer::Answer;
-use super::attendance::Attendance;
+use super::attendance::{Attendance, Greeted};
 use super::flight::InFlight;
-use super::greetings::Greeted;
 use super::ledger::{Fates, Ledger};
 use super::rtt::RttEstimator;
 use super::smoothed::Smoothed;

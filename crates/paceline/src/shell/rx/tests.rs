@@ -1,3 +1,4 @@
+use super::super::installation::Installation;
 use super::super::port::{Announcements, Port, RingEnd, ring};
 use super::super::wake::Waker;
 use super::*;
