@@ -308,7 +308,7 @@ frames_dropped: number,
 /**
  * Part of the frames lost between the last two readings.
  */
-loss: number | null, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Mended, 
+loss: number | null, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Repaired, 
 /**
  * Null for a link without a capacity or a neighbour.
  */
@@ -445,7 +445,7 @@ times: number,
  */
 dropped: number, };
 
-export type Mended = { 
+export type Repaired = { 
 /**
  * Retransmitted pieces.
  */

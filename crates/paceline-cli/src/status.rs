@@ -12,7 +12,7 @@ pub(crate) use document::{
     Ages, Closed, Contract, RequestedForm, Stalled, tests::status as test_status,
 };
 pub(crate) use document::{
-    Buffer, Class, Document, Link, Mended, Muted, Node, Publisher, Stream, Subscription, Unread,
+    Buffer, Class, Document, Link, Muted, Node, Publisher, Repaired, Stream, Subscription, Unread,
     bits_per_s,
 };
 pub(crate) use gather::{Reader, settle, settle_and, wait_for};

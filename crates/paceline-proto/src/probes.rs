@@ -32,17 +32,12 @@ impl ProbeInterval {
     pub fn of(capacity: Option<Capacity>, hops: usize) -> Self {
         let Some(capacity) = capacity else { return Self::SHORTEST };
         let bytes = PROBE_BYTES.saturating_mul(IDLE_SHARE).saturating_mul(hops.max(1) as u64);
-        Self::of_time(capacity.time_for(bytes))
-    }
-
-    /// Returns the interval for a path with this round trip: the round trip, in full tenths of a second.
-    #[must_use]
-    pub fn of_round_trip(trip: Duration) -> Self {
-        Self::of_time(trip)
+        Self::at_least(capacity.time_for(bytes))
     }
 
     /// Returns the shortest interval that is not shorter than `time`, within the range.
-    fn of_time(time: Duration) -> Self {
+    #[must_use]
+    pub fn at_least(time: Duration) -> Self {
         let units = time.as_nanos().div_ceil(Self::UNIT.as_nanos());
         let units = u16::try_from(units).unwrap_or(u16::MAX);
         Self(units).clamp(Self::SHORTEST, Self::LONGEST)
@@ -101,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_probe_waits_for_the_answer_to_the_last_one() {
-        let of = |micros| ProbeInterval::of_round_trip(Duration::from_micros(micros)).tenths();
+        let of = |micros| ProbeInterval::at_least(Duration::from_micros(micros)).tenths();
         assert_eq!((of(0), of(600_000), of(600_001)), (6, 6, 7));
         assert_eq!((of(4_000_000), of(u64::MAX / 1_000)), (40, 6_000));
     }

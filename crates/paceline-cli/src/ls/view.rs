@@ -1,7 +1,7 @@
 //! The tables of `paceline ls`.
 
 use crate::show;
-use crate::status::{Document, Link, Mended, Muted, NeighbourMemory, Node, Stream, Unread};
+use crate::status::{Document, Link, Muted, NeighbourMemory, Node, Repaired, Stream, Unread};
 use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -98,7 +98,7 @@ fn slow(node: &str, link: &str, other: &str, us: u64) -> String {
     format!("{node}.{link}: slow link, {other} counts as down after {seconds} s of silence")
 }
 
-fn repaired(node: &str, link: &str, row: Mended) -> String {
+fn repaired(node: &str, link: &str, row: Repaired) -> String {
     let pieces = show::count(usize::try_from(row.repeated).unwrap_or(usize::MAX), "piece");
     let samples = show::count(usize::try_from(row.given_up).unwrap_or(usize::MAX), "sample");
     let bytes = row.repeated_bytes;

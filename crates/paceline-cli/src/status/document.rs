@@ -192,7 +192,7 @@ pub(crate) struct Link {
     pub(crate) closed: Closed,
     pub(crate) classes: Vec<Class>,
     pub(crate) muted: Vec<Muted>,
-    pub(crate) mended: Mended,
+    pub(crate) mended: Repaired,
     /// Null for a link without a capacity or a neighbour.
     pub(crate) buffer: Option<QueueBuffer>,
 }
@@ -200,7 +200,7 @@ pub(crate) struct Link {
 /// Losses on a link and their repair.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub(crate) struct Mended {
+pub(crate) struct Repaired {
     /// Retransmitted pieces.
     pub(crate) repeated: u64,
     /// Payload bytes of the retransmitted pieces.
@@ -503,7 +503,7 @@ impl Link {
             closed: Closed::new(&link.closed),
             classes: link.classes.iter().map(|class| Class::new(class, &link.reserved)).collect(),
             muted: link.muted.iter().map(Muted::new).collect(),
-            mended: Mended::new(link.mended),
+            mended: Repaired::new(link.mended),
             buffer: QueueBuffer::new(&link.reserved),
         }
     }
@@ -516,7 +516,7 @@ impl Muted {
     }
 }
 
-impl Mended {
+impl Repaired {
     const fn new(row: MendCounters) -> Self {
         let MendCounters { repeated, repeated_bytes, given_up } = row;
         Self { repeated, repeated_bytes, given_up }

@@ -251,7 +251,8 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the changes of other nodes' records that came too fast and were left out. Digests repair what is missing.
+    /// Returns the number of changes of other nodes' records that exceeded their rate and were dropped. Digests restore the
+    /// newest state.
     #[must_use]
     pub const fn left_out_changes(&self) -> u64 {
         self.flood.left_out

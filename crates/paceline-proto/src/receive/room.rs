@@ -62,9 +62,9 @@ impl Receiver {
     pub(super) fn count(&mut self) {
         let control = self.control.as_ref().map_or(0, |(total, _)| *total);
         let pinned = control + self.streams.len() * STREAM_COST;
-        let mended = self.mender.as_ref().map_or((0, 0), |mender| mender.cost());
-        self.room.samples.set(self.unfinished_bytes + mended.0);
-        self.room.pinned.set(pinned + mended.1);
+        let repaired = self.mender.as_ref().map_or((0, 0), |mender| mender.cost());
+        self.room.samples.set(self.unfinished_bytes + repaired.0);
+        self.room.pinned.set(pinned + repaired.1);
     }
 
     /// Drops unfinished samples until at least `bytes` are free or none is left. Returns the bytes that it has freed.
@@ -93,18 +93,18 @@ impl Receiver {
 
     fn drop_one(&mut self, victim: Victim, found: &mut impl FnMut(Received)) -> bool {
         let (oldest, newest) = self.unfinished();
-        let (mended_oldest, mended_newest) =
+        let (repaired_oldest, repaired_newest) =
             self.mender.as_ref().map_or((None, None), |mender| mender.ages());
-        let (reason, ordered, mended) = match victim {
-            Victim::Oldest => (DropReason::QueueFull, oldest, mended_oldest),
-            Victim::Newest => (DropReason::TooLarge, newest, mended_newest),
+        let (reason, ordered, repaired) = match victim {
+            Victim::Oldest => (DropReason::QueueFull, oldest, repaired_oldest),
+            Victim::Newest => (DropReason::TooLarge, newest, repaired_newest),
         };
-        let first = match (ordered, mended) {
-            (Some(ordered), Some(mended)) if victim == Victim::Oldest => ordered.0 <= mended.0,
-            (Some(ordered), Some(mended)) => ordered.0 >= mended.0,
+        let first = match (ordered, repaired) {
+            (Some(ordered), Some(repaired)) if victim == Victim::Oldest => ordered.0 <= repaired.0,
+            (Some(ordered), Some(repaired)) => ordered.0 >= repaired.0,
             (ordered, _) => ordered.is_some(),
         };
-        match (ordered.filter(|_| first), mended, &mut self.mender) {
+        match (ordered.filter(|_| first), repaired, &mut self.mender) {
             (Some((_, stream)), ..) => self.give_up(stream, reason, found),
             (None, Some((_, place)), Some(mender)) if victim == Victim::Oldest => {
                 mender.drop_oldest(place, found);

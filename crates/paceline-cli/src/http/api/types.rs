@@ -8,9 +8,9 @@ use super::{
     WorldChange, WorldState,
 };
 use crate::status::{
-    Ages, Buffer, Class, Closed, Contract, Link, Mended, Muted, Neighbour, NeighbourMemory, Node,
-    NodeClock, Processor, Publisher, QueueBuffer, RequestedForm, Reservation, ReservedHop, Stalled,
-    Stream, Subscription, Timed, Unread,
+    Ages, Buffer, Class, Closed, Contract, Link, Muted, Neighbour, NeighbourMemory, Node,
+    NodeClock, Processor, Publisher, QueueBuffer, Repaired, RequestedForm, Reservation,
+    ReservedHop, Stalled, Stream, Subscription, Timed, Unread,
 };
 use paceline::status::DropReason;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn written() -> String {
         Closed::decl(&config),
         Class::decl(&config),
         Muted::decl(&config),
-        Mended::decl(&config),
+        Repaired::decl(&config),
         QueueBuffer::decl(&config),
         Stalled::decl(&config),
         Unread::decl(&config),

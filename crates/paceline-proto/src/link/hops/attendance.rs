@@ -84,7 +84,7 @@ impl Attendance {
 
     /// Follows the round trip of the path, but not a slightly shorter one: each change is announced.
     pub(super) fn note_trip(&mut self, now: Instant, trip: Duration) {
-        let (trip, old) = (ProbeInterval::of_round_trip(trip), self.trip);
+        let (trip, old) = (ProbeInterval::at_least(trip), self.trip);
         let much_shorter =
             trip.time() < old.time().mul_div(3, 4) || trip == ProbeInterval::SHORTEST;
         if trip > old || much_shorter {

@@ -44,7 +44,7 @@ impl Peer {
         met_within: Duration,
     ) -> Self {
         let (outbox, next_split, ends) = (Outbox::default(), AtomicU32::new(0), Notify::new());
-        let probes = probes.max(ProbeInterval::of_round_trip(met_within.into()));
+        let probes = probes.max(ProbeInterval::at_least(met_within.into()));
         let liveness = Liveness::new(probes, origin.is_none());
         Self { from, proof, origin, outbox, liveness, met_within, datagrams, next_split, ends }
     }
