@@ -124,8 +124,7 @@ impl Scaler {
             return Err(MediaError::SizeAboveSource { asked: to, source_size: from });
         }
         self.saved = 0;
-        let fits = self.quality.is_none() && self.limit.is_none_or(|limit| payload.len() <= limit);
-        if to == from && (fits || !format.has_quality()) {
+        if to == from && self.passes(format, payload) {
             return Ok(payload.to_vec());
         }
         match format {
@@ -143,6 +142,17 @@ impl Scaler {
             Format::H264 | Format::H265 | Format::Av1 => {
                 Err(refused(format).unwrap_or(MediaError::H264Scale))
             }
+        }
+    }
+
+    /// Returns true if a picture that keeps its size needs no coding: it has the quality and the length, or its format has
+    /// neither.
+    fn passes(&self, format: &Format, payload: &[u8]) -> bool {
+        let fits = self.limit.is_none_or(|limit| payload.len() <= limit);
+        if *format == Format::Png {
+            fits
+        } else {
+            fits && self.quality.is_none() || !format.has_quality()
         }
     }
 

@@ -6,7 +6,7 @@ mod proof;
 mod window;
 
 use crate::chunk;
-use crate::format::{self, CHUNK, DATA_END, FOOTER, HEAD, MAGIC, MESSAGE};
+use crate::format::{self, CHANNEL, CHUNK, DATA_END, FOOTER, HEAD, MAGIC, SCHEMA};
 use contents::Contents;
 pub use contents::Declarations;
 use paceline_media::Damage;
@@ -98,8 +98,6 @@ pub struct McapReader<R> {
     damage: Damage,
     /// Records before this offset belong to a damaged chunk.
     doubtful_to: u64,
-    /// True if a chunk was compressed. Parts of messages in damaged ones are no messages.
-    packed: bool,
     /// True behind the end record.
     ended: bool,
     done: bool,
@@ -141,15 +139,7 @@ impl<R: Read> McapReader<R> {
         let fixed = !known.is_empty();
         let contents = Contents { declared: known, ready: VecDeque::new(), fixed, strays: 0 };
         let damage = Damage::default();
-        Ok(Self {
-            window,
-            contents,
-            damage,
-            doubtful_to: 0,
-            packed: false,
-            ended: false,
-            done: false,
-        })
+        Ok(Self { window, contents, damage, doubtful_to: 0, ended: false, done: false })
     }
 
     /// Returns the number of messages of undeclared channels so far.
@@ -228,13 +218,18 @@ impl<R: Read> McapReader<R> {
         }
         // The kind of the next record shows whether this one ends there.
         let seen = self.window.see(whole + HEAD)?;
-        let (record, next) = seen
-            .split_at_checked(usize::try_from(whole).unwrap_or(usize::MAX))
-            .unwrap_or((seen, &[]));
+        let (_, next) = at_most(seen, whole);
+        let (ends, is_last) = (proof::may_begin(next), proof::is_end(next));
+        if !ends && kind != CHUNK && self.next_begins_within(whole)? {
+            return Ok(Taken::Damaged("a record overlaps the next one".to_owned()));
+        }
+        let (record, _) = at_most(self.window.see(whole)?, whole);
         let body = record.get(9..).unwrap_or_default();
-        let doubtful = at < self.doubtful_to || !proof::may_begin(next);
+        let doubtful = at < self.doubtful_to || !ends || !proof::is_readable(kind, body);
         let known = &self.contents.declared;
-        if (doubtful || kind == MESSAGE) && proof::contains_records(kind, body, known, doubtful) {
+        // The content of schemas, channels and chunks shows whether it belongs to them.
+        let opaque = !matches!(kind, SCHEMA | CHANNEL | CHUNK);
+        if (doubtful || opaque) && proof::contains_records(kind, body, known, doubtful) {
             return Ok(Taken::Damaged("a record contains others".to_owned()));
         }
         match kind {
@@ -243,13 +238,14 @@ impl<R: Read> McapReader<R> {
                 match taken {
                     Taken::Unpacked(..) => self.doubtful_to = at + whole,
                     Taken::Whole(_) | Taken::Damaged(_) | Taken::Open(_) => {
-                        self.packed |= chunk::is_packed(body);
+                        self.contents.declared.packed |= chunk::is_packed(body);
                     }
                 }
                 return Ok(taken);
             }
             DATA_END if length == 4 => self.ended = true,
-            FOOTER if length == 20 => self.done = true,
+            FOOTER if self.ended || is_last => self.done = true,
+            FOOTER => return Ok(Taken::Damaged("a footer within the file".to_owned())),
             kind => {
                 if let Err(what) = self.contents.plain(kind, body) {
                     return Ok(Taken::Damaged(what));
@@ -257,6 +253,27 @@ impl<R: Read> McapReader<R> {
             }
         }
         Ok(Taken::Whole(whole))
+    }
+
+    /// Returns true if a record begins within the first one, of `whole` bytes, and ends behind it, or if the first one contains
+    /// the end record: its length is damaged.
+    fn next_begins_within(&mut self, whole: u64) -> Result<bool, ReadError> {
+        let packed = self.contents.declared.packed && self.window.at() >= self.doubtful_to;
+        for at in HEAD..whole {
+            let (_, seen) = at_most(self.window.see(at + HEAD)?, at);
+            let Some((kind, length)) = format::head(seen) else { break };
+            let end = at.saturating_add(HEAD).saturating_add(length);
+            let contained = end <= whole && kind != DATA_END;
+            if contained || length > RECORD_MAX || !proof::may_prove(kind, packed) {
+                continue;
+            }
+            let (_, next) = at_most(self.window.see(end)?, at);
+            let is_whole = next.len() as u64 == HEAD + length;
+            if is_whole && proof::proves(next, &self.contents.declared) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Decides about a record that is longer than the rest of the file.
@@ -284,7 +301,7 @@ impl<R: Read> McapReader<R> {
             if seen.is_empty() {
                 break;
             }
-            let packed = self.packed && at >= self.doubtful_to;
+            let packed = self.contents.declared.packed && at >= self.doubtful_to;
             let candidate = seen.iter().position(|kind| proof::may_prove(*kind, packed));
             let skipped = candidate.unwrap_or(seen.len()) as u64;
             self.window.skip(skipped);
@@ -306,13 +323,21 @@ impl<R: Read> McapReader<R> {
 
     /// Returns true if the next bytes are a record that proves to be one.
     fn is_at_proof(&mut self) -> Result<bool, ReadError> {
-        let Some((_, length)) = format::head(self.window.see(HEAD)?) else { return Ok(false) };
+        let Some((kind, length)) = format::head(self.window.see(HEAD)?) else { return Ok(false) };
         let whole = HEAD.saturating_add(length);
         if length > RECORD_MAX || !self.window.has(whole)? {
             return Ok(false);
         }
-        Ok(proof::proves(self.window.see(whole)?, &self.contents.declared))
+        let (record, next) = at_most(self.window.see(whole + HEAD)?, whole);
+        let ends = kind != FOOTER || proof::is_end(next);
+        Ok(ends && proof::proves(record, &self.contents.declared))
     }
+}
+
+/// Splits bytes after the first `length`, or at their end.
+fn at_most(bytes: &[u8], length: u64) -> (&[u8], &[u8]) {
+    let at = usize::try_from(length).unwrap_or(usize::MAX);
+    bytes.split_at_checked(at).unwrap_or((bytes, &[]))
 }
 
 /// Reads the records of a chunk.

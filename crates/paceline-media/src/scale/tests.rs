@@ -86,6 +86,25 @@ fn the_same_size_is_a_copy() {
 }
 
 #[test]
+fn a_png_of_the_same_size_fits_the_limit() {
+    let noise: Vec<u8> = (0..64 * 48 * 3_u32)
+        .map(|n| u8::try_from((n.wrapping_mul(2_654_435_761) >> 13) % 256).unwrap())
+        .collect();
+    let noise = crate::Picture::new(PixelFormat::Rgb8, size(64, 48), &noise).unwrap();
+    let png = crate::png::encode(&noise).unwrap();
+    let limit = usize::try_from(png_bytes_min(size(64, 48))).unwrap();
+    assert!(png.len() > limit, "{} bytes", png.len());
+    let mut scaler = Scaler::new();
+    scaler.set_limit(Some(limit));
+    let fitted = scaler.scale(&Format::Png, &png, size(64, 48)).unwrap();
+    assert!(fitted.len() <= limit && Format::Png.picture_size(&fitted).unwrap() == size(64, 48));
+    // One that fits is not coded again, whatever the quality of JPEG.
+    scaler.set_quality(50).unwrap();
+    scaler.set_limit(Some(png.len()));
+    assert_eq!(scaler.scale(&Format::Png, &png, size(64, 48)).unwrap(), png);
+}
+
+#[test]
 fn larger_sizes_are_refused_with_both_sizes() {
     let format = Format::I420(size(4, 4), None);
     for asked in [size(5, 4), size(4, 5), size(2, 6)] {

@@ -101,6 +101,8 @@ struct Reader<'a> {
     names: BTreeMap<(String, u8), u16>,
     /// Topics by the numbers that records use; `None` for one that is left out.
     numbers: BTreeMap<u16, Option<u16>>,
+    /// The topics of numbers whose subscription has ended. A later message shows that the record of the end is damaged.
+    ended: BTreeMap<u16, Option<u16>>,
     index: Vec<Entry>,
     warnings: Vec<String>,
     damage: Damage,
@@ -277,7 +279,10 @@ impl Reader<'_> {
         };
         let number = u16::from_le_bytes([low, high]);
         match self.numbers.remove(&number) {
-            Some(_) => Ok(()),
+            Some(topic) => {
+                self.ended.insert(number, topic);
+                Ok(())
+            }
             None => Err(format!("number {number} is not assigned to a topic")),
         }
     }
@@ -287,7 +292,7 @@ impl Reader<'_> {
             return Err("a message is too short".to_owned());
         };
         let number = u16::from_le_bytes([*low, *high]);
-        let known = self.numbers.get(&number);
+        let known = self.numbers.get(&number).or_else(|| self.ended.get(&number));
         let known = known.ok_or_else(|| format!("number {number} is not assigned to a topic"))?;
         let Some(topic) = *known else { return Ok(()) };
         let place = usize::from(topic);

@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub struct Declarations {
     schemas: BTreeMap<u16, String>,
     channels: BTreeMap<u16, Arc<Channel>>,
+    /// True if a chunk was compressed. Parts of messages in damaged ones are no messages.
+    pub(super) packed: bool,
 }
 
 impl Declarations {

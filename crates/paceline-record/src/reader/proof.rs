@@ -4,12 +4,14 @@
 use super::{Declarations, RECORD_MAX};
 use crate::chunk;
 use crate::format::{
-    self, ATTACHMENT, CHANNEL, CHUNK, DATA_END, FOOTER, HEAD, MESSAGE, MESSAGE_INDEX, METADATA,
-    Parts, SCHEMA,
+    self, ATTACHMENT, CHANNEL, CHUNK, DATA_END, FOOTER, HEAD, MAGIC, MESSAGE, MESSAGE_INDEX,
+    METADATA, Parts, SCHEMA,
 };
 
 /// The length of a message record without its data.
 const MESSAGE_MIN: u64 = 22;
+/// The number of successive records that hardly any content has.
+const CHAIN: u32 = 3;
 /// The length of an entry of a message index.
 const INDEX_ENTRY: u64 = 16;
 
@@ -30,6 +32,11 @@ pub(super) fn may_begin(bytes: &[u8]) -> bool {
     }
 }
 
+/// Returns true if the file ends here, behind its footer.
+pub(super) fn is_end(bytes: &[u8]) -> bool {
+    MAGIC.starts_with(bytes.get(..MAGIC.len()).unwrap_or(bytes))
+}
+
 /// Returns true if these bytes are a whole record that can hardly be anything else.
 pub(super) fn proves(record: &[u8], known: &Declarations) -> bool {
     let Some((kind, _)) = format::head(record) else { return false };
@@ -43,6 +50,16 @@ pub(super) fn proves(record: &[u8], known: &Declarations) -> bool {
         DATA_END => body.len() == 4,
         FOOTER => body.len() == 20,
         kind => declares(kind, &mut parts).is_some() && parts.0.is_empty(),
+    }
+}
+
+/// Returns false if the content can't be that of a record of this kind.
+pub(super) fn is_readable(kind: u8, body: &[u8]) -> bool {
+    match kind {
+        MESSAGE_INDEX | METADATA | ATTACHMENT => declares(kind, &mut Parts(body)).is_some(),
+        DATA_END => body.len() == 4,
+        FOOTER => body.len() == 20,
+        kind => kind == CHUNK || !chunk::is_plausible(body),
     }
 }
 
@@ -104,8 +121,10 @@ fn record_at(bytes: &[u8], at: usize, known: &Declarations) -> Option<usize> {
     (!matches!(kind, DATA_END | FOOTER) && proves(record, known)).then_some(whole)
 }
 
-/// Returns true if a record seems to contain others because its length is damaged: it ends with whole records. If that
-/// is `doubtful`, because no record follows it or because its chunk is damaged, one whole record in it suffices.
+/// Returns true if a record seems to contain others because its kind or length is damaged: it ends with whole records, or
+/// contains [`CHAIN`] successive ones. Messages, attachments and records of applications may carry recordings, which end
+/// otherwise. If the record is `doubtful`, because no record follows it or because its chunk is damaged, one whole record
+/// in it suffices.
 pub(super) fn contains_records(
     kind: u8,
     body: &[u8],
@@ -115,19 +134,23 @@ pub(super) fn contains_records(
     if kind == CHUNK {
         return false;
     }
+    let of_known = || Parts(body).u16().is_some_and(|id| known.has_channel(id));
+    let carries = kind == ATTACHMENT || kind >= 0x80 || kind == MESSAGE && of_known();
     let mut from = 0;
     while let Some(at) = find(body, from, known) {
         if doubtful {
             return true;
         }
-        let mut end = at;
+        let (mut end, mut chain) = (at, 0);
         while let Some(length) = record_at(body, end, known) {
             end += length;
+            chain += 1;
         }
-        if end == body.len() {
+        if end == body.len() || chain >= CHAIN && !carries {
             return true;
         }
-        from = at + 1;
+        // The records within this chain have the same end.
+        from = end.max(at + 1);
     }
     false
 }

@@ -138,7 +138,6 @@ fn hits() -> impl Strategy<Value = Vec<Hit>> {
 /// Damages a file between its declarations and its end, and checks the messages that are read.
 fn check(form: Form, hits: &[Hit]) -> Result<(usize, usize), TestCaseError> {
     let whole = made(form, 84);
-    let parts = parts(&whole, form);
     let mut bytes = whole.clone();
     let from = first_damage(&whole);
     let end = records(&whole, 8, whole.len() - 8).into_iter();
@@ -149,8 +148,14 @@ fn check(form: Form, hits: &[Hit]) -> Result<(usize, usize), TestCaseError> {
             *byte = *new;
         }
     }
+    check_bytes(form, &whole, &bytes)
+}
+
+/// Checks that every message whose bytes are those of the `whole` file is read.
+fn check_bytes(form: Form, whole: &[u8], bytes: &[u8]) -> Result<(usize, usize), TestCaseError> {
+    let parts = parts(whole, form);
     let intact = |(from, to): (usize, usize)| whole[from..to] == bytes[from..to];
-    let (found, damage) = read_damaged(&bytes);
+    let (found, damage) = read_damaged(bytes);
     let found: Vec<_> = found.iter().map(key).collect();
     let mut place = 0;
     let expected: Vec<_> = parts.iter().filter(|(_, at)| intact(*at)).collect();
@@ -184,6 +189,30 @@ proptest! {
     #[test]
     fn every_undamaged_message_without_chunks_is_read(hits in hits()) {
         check(Form::Plain, &hits)?;
+    }
+}
+
+#[test]
+fn records_of_a_damaged_kind_or_length_hide_no_others() {
+    for form in [Form::Plain, Form::Chunks] {
+        let whole = made(form, 21);
+        let mut heads = records(&whole, 8, whole.len() - 8);
+        for chunk in heads.clone().iter().filter(|record| record.kind == CHUNK) {
+            heads.extend(records(&whole, chunk.at + 49, chunk.at + chunk.length));
+        }
+        let end = heads.iter().find(|record| record.kind == DATA_END).unwrap().at;
+        for record in heads.iter().filter(|record| (first_damage(&whole)..end).contains(&record.at))
+        {
+            let kinds = (0..=16).chain([0x80, 0xff]).map(|kind| (kind, whole[record.at + 1]));
+            let other = |by: u8| (record.kind, whole[record.at + 1].wrapping_add(by));
+            let lengths = [1, 2, 13, 14, 39, 128, 254, 255].map(other);
+            for (kind, length) in kinds.chain(lengths) {
+                let mut bytes = whole.clone();
+                (bytes[record.at], bytes[record.at + 1]) = (kind, length);
+                let checked = check_bytes(form, &whole, &bytes);
+                assert!(checked.is_ok(), "{record:?} as {kind}, {length}: {checked:?}");
+            }
+        }
     }
 }
 

@@ -114,3 +114,15 @@ fn a_damaged_length_that_ends_at_another_record_hides_nothing() {
     let said = "a damaged place of 6 bytes at byte 47 is skipped: a record contains others";
     assert_eq!(log.damage().to_string(), said);
 }
+
+#[test]
+fn a_damaged_end_of_a_subscription_ends_no_other_one() {
+    let (mut bytes, _) = long_log();
+    let end = records(&bytes).into_iter().find(|(at, _)| bytes[at + 2] == b'R');
+    let (at, _) = end.unwrap();
+    let whole = ULog::parse(&bytes).unwrap().index.len();
+    // The end of topic 1 becomes that of topic 0, whose messages follow.
+    assert_eq!(bytes[at + 3..at + 5], [1, 0]);
+    bytes[at + 3] = 0;
+    assert_eq!(ULog::parse(&bytes).unwrap().index.len(), whole);
+}
