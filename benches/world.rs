@@ -35,7 +35,8 @@ impl CarWorld {
         for observer in 0..observers {
             let motion = world.motion();
             let observer_at = Observer { motion: Some(motion), view: Some(motion.velocity), range };
-            world.list.join(PeerId(u64::from(observer)), observer_at, now).expect("a new observer");
+            let peer = PeerId(u128::from(observer));
+            world.list.join(peer, observer_at, now).expect("a new observer");
         }
         world
     }

@@ -4,7 +4,7 @@
 //! `cargo run --release --manifest-path benches/Cargo.toml --example introductions -- [OBJECTS [MBIT [SECONDS]]]`
 
 use paceline_objects::packet::UpdateClass;
-use paceline_objects::participant::{Destination, Outgoing, WorldTime};
+use paceline_objects::participant::{Destination, Outgoing, ReceivedPacket, WorldTime};
 use paceline_objects::{FieldValue, Interest, Participant, ParticipantSettings, PeerId, Schema};
 use paceline_sched::{Duration, Instant};
 use std::collections::VecDeque;
@@ -55,13 +55,17 @@ struct Timed {
     longest: Duration,
     /// Until when it is busy: it has a processor of its own.
     until: Instant,
+    /// The other participant.
+    from: PeerId,
 }
 
 impl Timed {
-    fn new(id: u64, settings: ParticipantSettings) -> Self {
-        let participant = Participant::new(PeerId(id), "bench", settings, Instant::from_millis(1));
+    /// Returns the participant of `node`, to which that of `other` sends.
+    fn new(node: u64, other: u64, settings: ParticipantSettings) -> Self {
+        let [id, from] = [node, other].map(|node| PeerId::of_node(node, 1));
+        let participant = Participant::new(id, "bench", settings, Instant::from_millis(1));
         let (busy, longest, until) = (Duration::ZERO, Duration::ZERO, Instant::ZERO);
-        Self { participant: participant.expect("valid"), busy, longest, until }
+        Self { participant: participant.expect("valid"), from, busy, longest, until }
     }
 
     fn step(&mut self, arriving: &mut Wire, leaving: &mut Wire, time: WorldTime) {
@@ -73,7 +77,9 @@ impl Timed {
             arriving.packets.pop_front_if(|(at, ..)| *at <= time.now)
         {
             let age = time.now.since(at).saturating_add(DELAY);
-            self.participant.receive(&payload, class, age, time).expect("a packet");
+            let (node, channel) = (self.from.node(), Some(self.from));
+            let packet = ReceivedPacket { bytes: &payload, class, age, node, channel };
+            self.participant.receive(&packet, time).expect("a packet");
         }
         self.participant.poll(time);
         while let Some(packet) = self.participant.outgoing() {
@@ -104,7 +110,7 @@ fn main() {
         replicas_max: objects,
         ..ParticipantSettings::default()
     };
-    let (mut owner, mut observer) = (Timed::new(1, settings), Timed::new(2, settings));
+    let (mut owner, mut observer) = (Timed::new(1, 2, settings), Timed::new(2, 1, settings));
     let bytes_per_s = mbit as u64 * 125_000;
     let (mut updates, mut views) = (Wire::new(bytes_per_s), Wire::new(bytes_per_s));
     let schema = Schema::parse("car/1 motion{position:vector}").expect("a schema");

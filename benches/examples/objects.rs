@@ -11,7 +11,7 @@
 use paceline_benches::world::CarWorld;
 use paceline_objects::exchange::PeerTimetable;
 use paceline_objects::packet::UpdateClass;
-use paceline_objects::participant::{Destination, WorldTime};
+use paceline_objects::participant::{Destination, ReceivedPacket, WorldTime};
 use paceline_objects::semantic::{
     DeclaredFunction, DeclaredRule, DistanceLadder, DistanceStep, ExchangeTerms, Periodic,
     SemanticFunction,
@@ -64,14 +64,20 @@ fn count(objects: u32, count: u32) {
     }
 }
 
+/// Returns a packet of the participant of a node.
+fn received(bytes: &[u8], node: u64) -> ReceivedPacket<'_> {
+    let (class, age) = (UpdateClass::BestEffort, Duration::from_nanos(0));
+    ReceivedPacket { bytes, class, age, node, channel: Some(PeerId::of_node(node, 1)) }
+}
+
 /// Prints the time of an iteration of a world with this number of observers, of which one sends a view, or none.
 #[expect(clippy::disallowed_methods, reason = "it measures")]
 fn participants(count: u64) {
     const ITERATIONS: u32 = 1_000;
     let mut time = WorldTime { now: Instant::from_millis(1), stamp: 1, error: u8::MAX };
-    let join = |id| {
-        let settings = ParticipantSettings::default();
-        Participant::new(PeerId(id), "car", settings, Instant::from_millis(1)).expect("valid")
+    let join = |node| {
+        let (id, settings) = (PeerId::of_node(node, 1), ParticipantSettings::default());
+        Participant::new(id, "car", settings, Instant::from_millis(1)).expect("valid")
     };
     let mut owner = join(0);
     let mut views = Vec::new();
@@ -81,11 +87,9 @@ fn participants(count: u64) {
         observer.look([0.0; 3], [0.0; 3], None);
         observer.poll(time);
         while let Some(packet) = observer.outgoing() {
-            let age = Duration::from_nanos(0);
-            let class = UpdateClass::BestEffort;
-            owner.receive(&packet.payload, class, age, time).expect("a packet");
+            owner.receive(&received(&packet.payload, id), time).expect("a packet");
             if packet.to == Destination::ObserverView {
-                views.push(packet.payload);
+                views.push((id, packet.payload));
             }
         }
     }
@@ -93,9 +97,8 @@ fn participants(count: u64) {
         let begin = std::time::Instant::now();
         for number in 0..ITERATIONS {
             time.now += Duration::from_micros(1);
-            if with_view && let Some(view) = views.get(number as usize % views.len()) {
-                let age = Duration::from_nanos(0);
-                let _read = owner.receive(view, UpdateClass::BestEffort, age, time);
+            if with_view && let Some((node, view)) = views.get(number as usize % views.len()) {
+                let _read = owner.receive(&received(view, *node), time);
             }
             owner.poll(time);
             while owner.outgoing().is_some() {}
@@ -170,7 +173,7 @@ fn timetable(peers: u64) {
         Instant::from_nanos(at >> 20)
     };
     for peer in 0..peers {
-        list.set(PeerId(peer), Some(next()));
+        list.set(PeerId(u128::from(peer)), Some(next()));
     }
     let start = std::time::Instant::now();
     for _ in 0..1_000_000 {

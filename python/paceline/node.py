@@ -277,6 +277,8 @@ class Node(_native.Node):
         objects_max: int | None = None,
         replicas_max: int | None = None,
         peers_max: int | None = None,
+        state_bytes_max: int | None = None,
+        yields: bool | None = None,
     ) -> World:
         """Joins a world of shared objects.
 
@@ -286,8 +288,11 @@ class Node(_native.Node):
 
         ``name`` is that of the participant, by default the node's. ``fragment_bytes`` is the greatest
         size of a message, 1,200 by default. ``objects_max`` and ``replicas_max`` limit own objects and
-        the replicas of one owner, 20,000 each by default; ``peers_max`` the other participants, 1,000
-        by default.
+        the replicas of one owner, 20,000 each by default; ``peers_max`` the other participants, 1,200
+        by default, and ``state_bytes_max`` the memory for the objects and schemas of others, by default
+        128 MiB, or 1,280 bytes for each of ``replicas_max`` if that is more. One node uses at most seven
+        eighths of these limits. With ``yields=False``, no other participant can take own objects; they
+        change their owner only by a hand-over.
 
         Raises :class:`paceline.WorldError` for a name or value out of range.
         """
@@ -297,6 +302,8 @@ class Node(_native.Node):
             "objects_max": objects_max,
             "replicas_max": replicas_max,
             "peers_max": peers_max,
+            "state_bytes_max": state_bytes_max,
+            "yields": yields,
         }
         return self.join_world(world, asked)
 

@@ -229,4 +229,4 @@ def test_the_programs_of_the_guide_run(node: paceline.Node) -> None:
     programs = blocks("docs/guides/objects.md")
     for program in programs:
         exec(compile(program, "docs/guides/objects.md", "exec"), names)
-    assert len(programs) == 5
+    assert len(programs) == 6

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 /// The kind of a program, which determines its path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,6 +66,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "carriers", &["1"], Nothing),
     (Example, "rights", &[], Nothing),
     (Example, "admissions", &["500", "50"], Nothing),
+    (Example, "records", &[], Nothing),
     (Example, "reservations", &["500"], Nothing),
     (Example, "requests", &["50"], Nothing),
     (Example, "stall", &["vds"], Nothing),
@@ -135,26 +137,49 @@ pub(crate) fn step(root: &Path, logs: &Logs) -> Outcome {
         queue.push((name, command));
     }
     let left = Mutex::new(queue.into_iter());
-    let failed = Mutex::new(Vec::new());
+    let crowded = Mutex::new(Vec::new());
     let next = || lock(&left).next();
     thread::scope(|scope| {
         for _ in 0..LANES {
             scope.spawn(|| {
                 while let Some((name, command)) = next() {
-                    let outcome = runner::step(logs, &name, Share::Rest, &command);
-                    if !outcome.is_passed() {
-                        println!("{name}: {outcome}");
-                        lock(&failed).push(name);
+                    if !one(logs, &name, Share::Rest, &command).is_passed() {
+                        lock(&crowded).push((name, command));
                     }
                 }
             });
         }
     });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    match failed.as_slice() {
-        [] => Outcome::passed(&format!("{ran} completed")),
-        _ => Outcome::failed(&format!("{} of {ran}: {}", failed.len(), failed.join(", "))),
+    let crowded = crowded.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcome(ran, crowded.len(), &alone(logs, &crowded))
+}
+
+/// Runs a program, and shows how long it took.
+fn one(logs: &Logs, name: &str, share: Share, command: &Command) -> Outcome {
+    let start = Instant::now();
+    let outcome = runner::step(logs, name, share, command);
+    println!("{name}: {outcome} ({:.1} s)", start.elapsed().as_secs_f64());
+    outcome
+}
+
+/// Runs again, one after the other and with an equal share of the processors, the programs that failed: a contract on a thin
+/// link can end because the programs next to it take the processor. Returns the names of those that fail again.
+fn alone(logs: &Logs, crowded: &[(String, Command)]) -> Vec<String> {
+    let failed = crowded.iter().filter(|(name, command)| {
+        println!("again, alone: {name}");
+        !one(logs, name, Share::Even, command).is_passed()
+    });
+    failed.map(|(name, _)| name.clone()).collect()
+}
+
+/// Returns the result of `ran` programs, of which `crowded` ran twice and `failed` failed twice.
+fn outcome(ran: usize, crowded: usize, failed: &[String]) -> Outcome {
+    let again = crowded - failed.len();
+    let again = if again == 0 { String::new() } else { format!(", {again} only alone") };
+    if failed.is_empty() {
+        return Outcome::passed(&format!("{ran} completed{again}"));
     }
+    Outcome::failed(&format!("{} of {ran}: {}{again}", failed.len(), failed.join(", ")))
 }
 
 /// Runs the benchmarks with bounds, alone and one after the other, because they measure time and memory. Returns the names
@@ -294,6 +319,38 @@ mod tests {
         for (name, ..) in BOUNDED {
             assert!(RUNS.iter().any(|run| (run.0, run.1) == (Bench, *name)), "{name}");
         }
+    }
+
+    /// A program that fails in its first `failures` runs.
+    fn failing(folder: &Path, failures: u32) -> (String, Command) {
+        let name = format!("fails {failures}");
+        let file = folder.join(&name);
+        let mut command = Command::new("sh");
+        command
+            .env("FILE", &file)
+            .args(["-c", "echo >> \"$FILE\"; [ $(wc -l < \"$FILE\") -gt $0 ]"]);
+        command.arg(failures.to_string());
+        (name, command)
+    }
+
+    #[test]
+    fn only_a_program_that_fails_again_alone_fails_the_step() {
+        let folder = std::env::temp_dir().join(format!("xtask-benches-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let logs = Logs::within(&folder);
+        let programs = [failing(&folder, 1), failing(&folder, 2)];
+        assert!(
+            programs
+                .iter()
+                .all(|(name, command)| { !one(&logs, name, Share::Rest, command).is_passed() })
+        );
+        let failed = alone(&logs, &programs);
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(failed, ["fails 2"]);
+        let shown = outcome(9, programs.len(), &failed).to_string();
+        assert_eq!(shown, "FAILED 1 of 9: fails 2, 1 only alone");
+        assert_eq!(outcome(9, 1, &[]).to_string(), "passed 9 completed, 1 only alone");
+        assert_eq!(outcome(9, 0, &[]).to_string(), "passed 9 completed");
     }
 
     #[test]

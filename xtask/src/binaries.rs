@@ -28,6 +28,9 @@ const VIRTUAL: &[&str] = &[
     "xtask",
 ];
 
+/// Tests of these crates that read the clock all the same, by package and target: a live node next to a hostile member.
+const LIVE: &[(&str, &str)] = &[("paceline-fuzz", "member")];
+
 /// Tests that check measured rates, by package and target: the newcomer's demo reports whether each
 /// subscriber got its requested rate.
 const MEASURING: &[(&str, &str)] = &[("paceline-cli", "newcomer")];
@@ -48,8 +51,11 @@ impl Binary {
     }
 
     pub(crate) fn need(&self) -> Need {
-        if MEASURING.contains(&(self.package.as_str(), self.target.as_str())) {
+        let test = (self.package.as_str(), self.target.as_str());
+        if MEASURING.contains(&test) {
             Need::Machine
+        } else if LIVE.contains(&test) {
+            Need::Clock
         } else if VIRTUAL.contains(&self.package.as_str()) {
             Need::Processor
         } else {
@@ -120,6 +126,8 @@ mod tests {
         assert_eq!(oracle.folder, Path::new("/w/crates/paceline-sched"));
         assert_eq!(read("paceline", "test", "live").need(), Need::Clock);
         assert_eq!(read("paceline-new", "lib", "paceline_new").need(), Need::Clock);
+        assert_eq!(read("paceline-fuzz", "test", "member").need(), Need::Clock);
+        assert_eq!(read("paceline-fuzz", "test", "hostile").need(), Need::Processor);
         assert_eq!(read("paceline-cli", "test", "newcomer").need(), Need::Machine);
         assert_eq!(Binary::read(&artifact("paceline", "example", "hello", false)), None);
         assert_eq!(Binary::read("{\"reason\":\"build-finished\",\"success\":true}"), None);

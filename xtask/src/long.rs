@@ -6,13 +6,20 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Tests in virtual time that take minutes: their package, test binary and name.
+/// Further tests that take minutes: their package, test binary and name.
 const IGNORED: &[(&str, &str, &str)] = &[
     ("paceline-sim", "proxies", "a_thousand"),
     // A clock in random networks: a billion readings.
     ("paceline-time", "truth", "a_billion"),
     ("paceline-proto", "control_network", "a_hundred_thousand"),
     ("paceline-record", "round", "a_thousand"),
+    // Frames of a neighbour with several rights.
+    ("paceline-fuzz", "hostile", "ten_million"),
+    // A hostile participant of a world.
+    ("paceline-objects", "hostile", "a_thousand"),
+    // A live node next to a hostile member, on each carrier.
+    ("paceline-fuzz", "member", "a_large_attack"),
+    ("paceline-fuzz", "member", "a_thousand"),
     // Offers of refusals in random networks.
     ("paceline-sim", "promises", "a_thousand"),
 ];

@@ -32,6 +32,11 @@ impl Logs {
         Self(crate::web::target(root).join("xtask"))
     }
 
+    #[cfg(test)]
+    pub(crate) fn within(folder: &Path) -> Self {
+        Self(folder.to_owned())
+    }
+
     fn file(&self, name: &str) -> io::Result<(PathBuf, File)> {
         fs::create_dir_all(&self.0)?;
         let plain = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "_");

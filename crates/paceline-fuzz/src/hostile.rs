@@ -3,13 +3,14 @@
 //! The hostile neighbour is stateful: it completes the handshake, follows epochs and acknowledges frames. The
 //! node therefore executes its segments instead of only parsing them. A frame counts once the node has
 //! acknowledged it. Frames contain streams, samples, parts and control messages with extreme values
-//! ([`attacker`]). Some of them are also slightly corrupted.
+//! ([`attacker`]). Some of them are also slightly corrupted. Its rights differ between seeds ([`rights`]).
 //!
 //! Nothing may panic, and the well-behaved neighbour must not be affected. All three share one link. On it
 //! the streams of the well-behaved neighbour keep their contracts in both directions, without a lost sample.
 
 mod attacker;
 mod node;
+mod rights;
 
 use attacker::Attacker;
 use bytes::Bytes;
@@ -84,6 +85,8 @@ impl World {
     fn new(seed: u64) -> Self {
         let now = Instant::from_millis(10_000);
         let mut victim = Node::new(now, VICTIM, &[GOOD, HOSTILE]);
+        let peers = [(GOOD, rights::peer("good")), (HOSTILE, rights::peer("hostile"))];
+        victim.guard_by(now, rights::policy(seed), peers);
         let mut good = Node::new(now, GOOD, &[VICTIM]);
         victim.promise(GOOD, PERIOD, DEADLINE);
         good.promise(VICTIM, PERIOD, DEADLINE);

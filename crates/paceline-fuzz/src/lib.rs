@@ -29,6 +29,7 @@ mod recording;
 mod repair;
 pub mod sched;
 mod schedule;
+pub mod speaker;
 mod tags;
 mod video;
 mod wire;

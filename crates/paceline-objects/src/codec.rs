@@ -1,5 +1,6 @@
 //! Numbers, text and bytes of packets: little-endian, with integers of variable length (LEB128) for counts.
 
+use crate::ids::PeerId;
 use std::fmt;
 
 /// The error of a packet that cannot be read.
@@ -64,6 +65,11 @@ impl Writer {
 
     pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
         self.bytes.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    pub(crate) fn peer(&mut self, peer: PeerId) -> &mut Self {
+        self.bytes.extend_from_slice(&peer.0.to_le_bytes());
         self
     }
 
@@ -164,6 +170,10 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u64(&mut self) -> Result<u64, PacketError> {
         Ok(u64::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn peer(&mut self) -> Result<PeerId, PacketError> {
+        Ok(PeerId(u128::from_le_bytes(self.array()?)))
     }
 
     /// Reads a finite number of 64 bits.

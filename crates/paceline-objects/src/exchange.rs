@@ -281,7 +281,7 @@ impl ExchangeList {
         }
         if terms.is_some() && known.pair(object).is_none() {
             let limit = self.settings.objects_per_peer_max;
-            if known.pairs() >= limit || self.slots.pairs() >= self.settings.pairs_max {
+            if known.pairs() >= limit || self.slots.is_full(peer, self.settings.pairs_max) {
                 return Err(ExchangeError::Pairs { peer, pairs: known.pairs() });
             }
         }
@@ -392,7 +392,7 @@ impl ExchangeList {
             return self.end(id, object, Ending::Withdrawn, now);
         };
         let limit = self.settings.objects_per_peer_max;
-        let full = peer.pairs() >= limit || self.slots.pairs() >= self.settings.pairs_max;
+        let full = peer.pairs() >= limit || self.slots.is_full(id, self.settings.pairs_max);
         if full && peer.pair(object).is_none() {
             return self.slots.suppress(SuppressReason::Limit, 1);
         }

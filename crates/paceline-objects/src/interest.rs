@@ -177,6 +177,15 @@ impl Interest {
         })
     }
 
+    /// Returns the bytes of memory that it and its function use.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let rule = match &self.rule {
+            InterestRule::Declared { rule, .. } => rule.memory_bytes(),
+            InterestRule::Periodic(_) | InterestRule::Distance(_) | InterestRule::View { .. } => 0,
+        };
+        4_096 + rule
+    }
+
     pub(crate) fn write(&self, writer: &mut Writer) {
         writer.f64(if self.range.is_finite() { self.range } else { -1.0 });
         match &self.rule {

@@ -14,14 +14,18 @@
 //! * [`semantic`]: when, with whom and at which fidelity an object is exchanged.
 //! * [`exchange`]: the exchange list and slots of an owner.
 //! * [`grid`]: the index of positions.
+//! * [`inbox`]: packets that wait.
+//! * [`shares`]: how nodes share limited places.
 //! * [`run_queue`]: the order of the jobs of a semantic function on its workers.
 
+mod budget;
 mod codec;
 pub mod contract;
 pub mod exchange;
 mod flight;
 pub mod grid;
 pub mod ids;
+pub mod inbox;
 pub mod interest;
 pub mod modules;
 pub mod motion;
@@ -35,6 +39,7 @@ pub mod replicas;
 pub mod run_queue;
 pub mod schema;
 pub mod semantic;
+pub mod shares;
 mod table;
 
 pub use codec::PacketError;

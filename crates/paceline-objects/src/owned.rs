@@ -4,7 +4,7 @@ use crate::codec::PacketError;
 use crate::exchange::{ExchangeError, ObjectFacts};
 use crate::ids::ObjectIndex;
 use crate::motion::Motion;
-use crate::packet::{Introduction, is_path};
+use crate::packet::{Introduction, Ownership, is_path};
 use crate::schema::{FieldValue, FieldValues, GroupMask, Schema, SchemaError};
 use bytes::Bytes;
 use paceline_sched::Instant;
@@ -17,7 +17,7 @@ use thiserror::Error;
 pub struct OwnedObject {
     path: Arc<str>,
     schema: Arc<Schema>,
-    epoch: u32,
+    ownership: Ownership,
     values: Arc<FieldValues>,
     groups: Vec<OwnedGroup>,
     motion: Option<Motion>,
@@ -31,12 +31,12 @@ struct OwnedGroup {
 }
 
 impl OwnedObject {
-    fn new(path: Arc<str>, schema: Arc<Schema>, epoch: u32, now: Instant) -> Self {
+    fn new(path: Arc<str>, schema: Arc<Schema>, ownership: Ownership, now: Instant) -> Self {
         let values = vec![None; schema.fields().len()];
         let groups = (0..schema.groups().len())
             .map(|group| OwnedGroup { bytes: schema.encode_group(group, &values), changed: now })
             .collect();
-        Self { path, schema, epoch, values: values.into(), groups, motion: None }
+        Self { path, schema, ownership, values: values.into(), groups, motion: None }
     }
 
     /// Returns its path in the world.
@@ -57,10 +57,10 @@ impl OwnedObject {
         Arc::clone(&self.schema)
     }
 
-    /// Returns the number of changes of its ownership.
+    /// Returns the right of this participant to it.
     #[must_use]
-    pub const fn epoch(&self) -> u32 {
-        self.epoch
+    pub const fn ownership(&self) -> Ownership {
+        self.ownership
     }
 
     /// Returns the value of a field; `None` if it was never set or does not exist.
@@ -127,7 +127,7 @@ impl OwnedObject {
         Introduction {
             path: self.path.to_string(),
             schema: self.schema.fingerprint(),
-            epoch: self.epoch,
+            ownership: self.ownership,
         }
     }
 
@@ -201,7 +201,7 @@ impl OwnedObjects {
         &mut self,
         path: &str,
         schema: &Arc<Schema>,
-        epoch: u32,
+        ownership: Ownership,
         fields: &[(&str, FieldValue)],
         now: Instant,
     ) -> Result<ObjectIndex, ObjectError> {
@@ -215,7 +215,7 @@ impl OwnedObjects {
             return Err(ObjectError::TooMany(self.limit));
         }
         let path: Arc<str> = path.into();
-        let mut object = OwnedObject::new(Arc::clone(&path), Arc::clone(schema), epoch, now);
+        let mut object = OwnedObject::new(Arc::clone(&path), Arc::clone(schema), ownership, now);
         object.set(fields, self.group_limit, now)?;
         let index = ObjectIndex(self.next);
         self.next = self.next.checked_add(1).ok_or(ObjectError::TooMany(self.limit))?;
@@ -232,7 +232,7 @@ impl OwnedObjects {
         &mut self,
         path: &str,
         schema: &Arc<Schema>,
-        epoch: u32,
+        ownership: Ownership,
         groups: &[(usize, Bytes)],
         now: Instant,
     ) -> Result<ObjectIndex, ObjectError> {
@@ -246,7 +246,7 @@ impl OwnedObjects {
             .zip(values)
             .filter_map(|(field, value)| Some((field.name.as_str(), value?)))
             .collect();
-        self.create(path, schema, epoch, &fields, now)
+        self.create(path, schema, ownership, &fields, now)
     }
 
     /// Sets fields of an object and returns the groups that changed. After an error nothing is changed.
@@ -262,6 +262,14 @@ impl OwnedObjects {
         let limit = self.group_limit;
         let object = self.objects.get_mut(&index).ok_or(ObjectError::NotOwned)?;
         Ok(object.set(fields, limit, now)?)
+    }
+
+    /// Notes that an object stays although it was handed over. If the other participant has adopted it without an answer, that
+    /// one learns by the newer epoch that the right of an owner that does not yield is not the former one.
+    pub(crate) fn keep(&mut self, index: ObjectIndex) {
+        if let Some(object) = self.objects.get_mut(&index).filter(|it| !it.ownership.yields) {
+            object.ownership.epoch = object.ownership.epoch.wrapping_add(2);
+        }
     }
 
     /// Removes an object.
@@ -367,7 +375,13 @@ mod tests {
         let (mut objects, schema) = objects();
         let now = Instant::from_millis(1);
         let car = objects
-            .create("car/7", &schema, 0, &[("position", [1.0, 2.0, 3.0].into())], now)
+            .create(
+                "car/7",
+                &schema,
+                Ownership::default(),
+                &[("position", [1.0, 2.0, 3.0].into())],
+                now,
+            )
             .expect("new");
         assert_eq!(objects.set(car, &[("paint", "red".into())], now), Ok(GroupMask::of(1)));
         assert_eq!(objects.set(car, &[("paint", "red".into())], now), Ok(GroupMask::default()));
@@ -382,8 +396,9 @@ mod tests {
     fn wrong_calls_are_named_and_change_nothing() {
         let (mut objects, schema) = objects();
         let now = Instant::from_millis(1);
-        let car =
-            objects.create("car/7", &schema, 0, &[("paint", "red".into())], now).expect("new");
+        let car = objects
+            .create("car/7", &schema, Ownership::default(), &[("paint", "red".into())], now)
+            .expect("new");
         let wrong = [("paint", "blue".into()), ("speed", 1.0.into())];
         assert!(matches!(
             objects.set(car, &wrong, now),
@@ -399,21 +414,24 @@ mod tests {
         );
         assert_eq!(objects.get(car).and_then(|car| car.value("paint")), Some(&"red".into()));
         assert_eq!(
-            objects.create("car/7", &schema, 0, &[], now),
+            objects.create("car/7", &schema, Ownership::default(), &[], now),
             Err(ObjectError::Exists("car/7".into()))
         );
         for path in ["", "/car", "car//7", "car/*", "ä"] {
             assert_eq!(
-                objects.create(path, &schema, 0, &[], now),
+                objects.create(path, &schema, Ownership::default(), &[], now),
                 Err(ObjectError::Path(path.into()))
             );
         }
-        objects.create("car/8", &schema, 0, &[], now).expect("the second");
-        assert_eq!(objects.create("car/9", &schema, 0, &[], now), Err(ObjectError::TooMany(2)));
+        objects.create("car/8", &schema, Ownership::default(), &[], now).expect("the second");
+        assert_eq!(
+            objects.create("car/9", &schema, Ownership::default(), &[], now),
+            Err(ObjectError::TooMany(2))
+        );
         assert!(objects.remove(car).is_some());
         assert_eq!(objects.set(car, &[], now), Err(ObjectError::NotOwned));
         assert_ne!(
-            objects.create("car/9", &schema, 0, &[], now),
+            objects.create("car/9", &schema, Ownership::default(), &[], now),
             Ok(car),
             "an index is never used twice"
         );

@@ -7,18 +7,21 @@
 mod about;
 mod fragment;
 mod hand;
+mod ownership;
 mod view;
 
 pub use about::PeerDescription;
 pub use fragment::{Fate, Fragment, Introduction, UpdateRecord};
 pub use hand::Hand;
+pub use ownership::Ownership;
+pub(crate) use ownership::{is_newer, outranks};
 pub use view::{Claim, FragmentAck, ObserverView};
 
 use crate::codec::{PacketError, Reader, Writer};
 use crate::ids::PeerId;
 
 /// The version of the packets.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// The longest path of an object, in bytes.
 pub(crate) const PATH_MAX: usize = 255;
 
@@ -65,8 +68,8 @@ impl Packet {
     pub fn sender(bytes: &[u8]) -> Option<PeerId> {
         let mut reader = Reader::new(bytes);
         let (version, kind) = (reader.u8().ok()?, reader.u8().ok()?);
-        let sender = reader.u64().ok()?;
-        (version == VERSION && (1..=4).contains(&kind)).then_some(PeerId(sender))
+        let sender = reader.peer().ok()?;
+        (version == VERSION && (1..=4).contains(&kind)).then_some(sender)
     }
 
     /// Reads a packet.

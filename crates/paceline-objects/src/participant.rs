@@ -2,6 +2,9 @@
 //!
 //! It is a value: packets and the time go in, packets and the next wake-up come out.
 
+mod ages;
+mod claims;
+mod conflicts;
 mod contest;
 mod cost;
 mod deciding;
@@ -9,6 +12,8 @@ mod hand_over;
 mod owning;
 mod peer;
 mod receiving;
+mod refused;
+mod remembered;
 mod sending;
 mod settings;
 
@@ -17,18 +22,22 @@ use cost::ModuleCosts;
 pub use deciding::FieldSnapshot;
 pub use settings::{ParticipantSettings, SettingsError};
 
+use crate::budget::Charge;
 use crate::contract::UpdateSizes;
 use crate::exchange::{ExchangeList, PeerTimetable};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestError};
 use crate::owned::OwnedObjects;
-use crate::packet::{Claim, UpdateClass};
+use crate::packet::{Claim, Packet, UpdateClass};
 use crate::replicas::{ReplicaEvent, Replicas};
 use crate::run_queue::DecisionWorkers;
 use crate::schema::Schema;
 use crate::semantic::{EvaluationBatch, SemanticError, SemanticFunction};
+use crate::shares::Shares;
+use claims::Claims;
+use conflicts::Conflicts;
 use contest::Contests;
-use hand_over::HandOvers;
+use hand_over::{Adopted, HandOvers};
 use paceline_sched::{Duration, Instant};
 use peer::{Peer, Remembered};
 use sending::Fates;
@@ -60,9 +69,21 @@ pub struct Participant {
     /// When observers that may have replicas of an earlier run are to be informed of the new one, unless they have
     /// received a fragment of it by then.
     announcements: PeerTimetable,
+    /// The places of participants, shared by their nodes.
+    places: Shares,
+    /// When the descriptions of participants that are gone are freed.
+    memories: PeerTimetable,
     /// Participants that are gone.
     remembered: BTreeMap<PeerId, Remembered>,
+    /// Objects that were handed over to this participant.
+    adopted: Adopted,
     interests: BTreeMap<PeerId, Interest>,
+    /// The memory of their rules.
+    interest_bytes: BTreeMap<PeerId, Charge>,
+    /// Observers whose interest had no room.
+    unserved: BTreeSet<PeerId>,
+    /// The earliest time of the next request for objects that had no room.
+    retry_at: Instant,
     /// The number of changes of the interests.
     interest_changes: u64,
     functions: BTreeMap<PeerId, Box<dyn SemanticFunction>>,
@@ -72,8 +93,11 @@ pub struct Participant {
     batches: VecDeque<EvaluationBatch>,
     hand_overs: HandOvers,
     contests: Contests,
+    conflicts: Conflicts,
     fates: Fates,
-    claims: BTreeMap<String, (Claim, Instant)>,
+    claims: Claims,
+    /// The time stamp of the last message.
+    stamp: u64,
     own: Own,
     events: VecDeque<WorldEvent>,
     outgoing: VecDeque<Outgoing>,
@@ -133,6 +157,30 @@ pub struct WorldTime {
     pub error: u8,
 }
 
+/// A packet as it arrived.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ReceivedPacket<'a> {
+    /// The packet.
+    pub bytes: &'a [u8],
+    /// The class of the channel on which it arrived.
+    pub class: UpdateClass,
+    /// The time since it was sent, according to the clocks of both hosts.
+    pub age: Duration,
+    /// The number of the node that published it.
+    pub node: u64,
+    /// The participant whose channel it arrived on; `None` for a channel of nobody.
+    pub channel: Option<PeerId>,
+}
+
+impl ReceivedPacket<'_> {
+    /// Returns whether it names a participant of another node or channel. Bytes that are no packet name nobody.
+    #[must_use]
+    pub fn is_forged(&self) -> bool {
+        Packet::sender(self.bytes)
+            .is_some_and(|named| named.node() != self.node || self.channel != Some(named))
+    }
+}
+
 /// A change in a world.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WorldEvent {
@@ -161,8 +209,13 @@ pub struct PacketCounts {
     pub twice: u64,
     /// Packets that claimed to be from this participant.
     pub own: u64,
-    /// Participants beyond the greatest number.
+    /// Packets that named a participant of another node or channel than their own.
+    pub forged: u64,
+    /// Participants beyond the greatest number or the share of their node, and interests without room.
     pub too_many: u64,
+    /// Objects that were handed over and refused, because the sender's node has used its share, or its
+    /// schema has no place or another one of its name and version is in use.
+    pub hands_refused: u64,
 }
 
 impl Participant {
@@ -182,14 +235,20 @@ impl Participant {
             name: name.to_owned(),
             schemas: BTreeMap::new(),
             owned: OwnedObjects::new(settings.objects_max, settings.group_bytes_max()),
-            replicas: Replicas::new(settings.replicas_max),
+            replicas: Replicas::new(settings.replicas_max, settings.state_bytes_max),
             exchanges: ExchangeList::new(settings.exchange()),
             settings,
             peers: BTreeMap::new(),
             silences: PeerTimetable::default(),
             overdue: PeerTimetable::default(),
             announcements: PeerTimetable::default(),
+            places: Shares::new(settings.peers_max),
+            memories: PeerTimetable::default(),
             remembered: BTreeMap::new(),
+            adopted: Adopted::new(settings.objects_max),
+            interest_bytes: BTreeMap::new(),
+            unserved: BTreeSet::new(),
+            retry_at: now,
             interests: BTreeMap::new(),
             interest_changes: 0,
             functions: BTreeMap::new(),
@@ -198,8 +257,10 @@ impl Participant {
             batches: VecDeque::new(),
             hand_overs: HandOvers::default(),
             contests: Contests::default(),
+            conflicts: Conflicts::new(now),
             fates: Fates::default(),
-            claims: BTreeMap::new(),
+            claims: Claims::new(),
+            stamp: 0,
             own: Own {
                 interest: None,
                 sizes: UpdateSizes {
@@ -283,11 +344,6 @@ impl Participant {
     #[must_use]
     pub const fn counts(&self) -> PacketCounts {
         self.counts
-    }
-
-    /// Counts packets of participants beyond the greatest number that were dropped before [`Self::receive`].
-    pub const fn count_too_many(&mut self, packets: u64) {
-        self.counts.too_many += packets;
     }
 
     /// Returns the next event.

@@ -1,8 +1,9 @@
 //! A copy of an object that another participant owns.
 
+use crate::budget::Charge;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::motion::Motion;
-use crate::packet::Introduction;
+use crate::packet::{Introduction, Ownership};
 use crate::schema::{FieldValue, GroupMask, Schema};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
@@ -15,15 +16,17 @@ pub struct Replica {
     owner: PeerId,
     /// Its index there; `None` until a new owner has introduced it.
     object: Option<ObjectIndex>,
-    epoch: u32,
+    ownership: Ownership,
     fingerprint: u64,
-    schema: Option<Arc<Schema>>,
+    schema: Option<KnownSchema>,
     values: Vec<Option<FieldValue>>,
     groups: Vec<ReplicaGroup>,
     motion: Option<Motion>,
     /// When the owner last stated that this was the state.
     current: Instant,
     updates: u64,
+    /// The memory that it uses.
+    charge: Charge,
 }
 
 /// A group of a replica.
@@ -31,8 +34,23 @@ pub struct Replica {
 struct ReplicaGroup {
     /// The time stamp of the message that brought it, 0 before the first.
     version: u64,
+    /// The number of encoded bytes.
+    bytes: usize,
     /// The encoding, kept while the schema is not known.
     waiting: Option<Bytes>,
+}
+
+/// A schema of an owner, with its memory, which is in use as long as a replica has it.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownSchema {
+    pub(crate) schema: Arc<Schema>,
+    _charge: Arc<Charge>,
+}
+
+impl KnownSchema {
+    pub(crate) fn new(schema: Schema, charge: Charge) -> Self {
+        Self { schema: Arc::new(schema), _charge: Arc::new(charge) }
+    }
 }
 
 /// When a message was made: by the clock of its owner, and here.
@@ -45,18 +63,26 @@ pub(crate) struct Made {
 }
 
 impl Replica {
+    /// The bytes of a replica without its path, fields and groups, with those of the tables that name it.
+    const BYTES: usize = 512;
+
+    /// Returns the bytes of a replica without fields and groups.
+    pub(crate) const fn bytes_of(introduction: &Introduction) -> usize {
+        Self::BYTES + introduction.path.len()
+    }
+
     pub(crate) fn new(
         owner: PeerId,
         object: ObjectIndex,
         introduction: &Introduction,
-        schema: Option<&Arc<Schema>>,
-        made: Made,
+        schema: Option<&KnownSchema>,
+        (made, charge): (Made, Charge),
     ) -> Self {
         let mut replica = Self {
             path: introduction.path.as_str().into(),
             owner,
             object: Some(object),
-            epoch: introduction.epoch,
+            ownership: introduction.ownership,
             fingerprint: introduction.schema,
             schema: None,
             values: Vec::new(),
@@ -64,6 +90,7 @@ impl Replica {
             motion: None,
             current: made.here,
             updates: 0,
+            charge,
         };
         if let Some(schema) = schema {
             replica.learn(schema);
@@ -87,22 +114,32 @@ impl Replica {
         self.object
     }
 
-    /// Returns the number of changes of its ownership.
+    /// Returns the right of its owner.
     #[must_use]
-    pub const fn epoch(&self) -> u32 {
-        self.epoch
+    pub const fn ownership(&self) -> Ownership {
+        self.ownership
+    }
+
+    /// Counts its memory as that of another node.
+    pub(crate) fn recharge(&mut self, charge: Charge) {
+        self.charge = charge;
+    }
+
+    /// Returns its owner and the right of it.
+    pub(crate) const fn rank(&self) -> (PeerId, Ownership) {
+        (self.owner, self.ownership)
     }
 
     /// Returns its schema; `None` until its owner's description has arrived.
     #[must_use]
     pub fn schema(&self) -> Option<&Schema> {
-        self.schema.as_deref()
+        self.schema.as_ref().map(|known| &*known.schema)
     }
 
     /// Returns its schema without a copy.
     #[must_use]
     pub fn shared_schema(&self) -> Option<Arc<Schema>> {
-        self.schema.clone()
+        self.schema.as_ref().map(|known| Arc::clone(&known.schema))
     }
 
     /// Returns the fingerprint of its schema.
@@ -114,7 +151,7 @@ impl Replica {
     /// Returns the value of a field; `None` if its group has not arrived.
     #[must_use]
     pub fn value(&self, field: &str) -> Option<&FieldValue> {
-        let index = self.schema.as_ref()?.field(field)?;
+        let index = self.schema()?.field(field)?;
         self.values.get(index).and_then(Option::as_ref)
     }
 
@@ -150,10 +187,17 @@ impl Replica {
     }
 
     /// Takes the schema, and decodes the groups that waited for it.
-    pub(crate) fn learn(&mut self, schema: &Arc<Schema>) -> GroupMask {
-        self.schema = Some(Arc::clone(schema));
-        self.values.resize(schema.fields().len(), None);
+    /// Without room for its fields, it stays unknown.
+    pub(crate) fn learn(&mut self, known: &KnownSchema) -> GroupMask {
+        let schema = &known.schema;
         let mut mask = GroupMask::default();
+        let fields = schema.fields().len();
+        let size = size_of::<Option<FieldValue>>();
+        if !self.charge.replace(self.values.len() * size, fields * size) {
+            return mask;
+        }
+        self.schema = Some(known.clone());
+        self.values.resize(fields, None);
         for group in 0..self.groups.len() {
             let waiting = self.groups.get_mut(group).and_then(|slot| slot.waiting.take());
             if let Some(bytes) = waiting
@@ -170,9 +214,24 @@ impl Replica {
         mask
     }
 
+    /// Takes the schema of a new owner. If it is another one of the same fingerprint, the state is not of it.
+    pub(crate) fn follow_schema(&mut self, schema: &KnownSchema) {
+        if self.schema().is_some_and(|known| *known != *schema.schema) {
+            self.charge.resize(Self::BYTES + self.path.len());
+            (self.values, self.groups, self.motion) = (Vec::new(), Vec::new(), None);
+            self.schema = None;
+        }
+        self.learn(schema);
+    }
+
     /// Changes the owner. The state stays until the new owner's arrives.
-    pub(crate) fn belong(&mut self, owner: PeerId, object: Option<ObjectIndex>, epoch: u32) {
-        (self.owner, self.object, self.epoch) = (owner, object, epoch);
+    pub(crate) fn belong(
+        &mut self,
+        owner: PeerId,
+        object: Option<ObjectIndex>,
+        ownership: Ownership,
+    ) {
+        (self.owner, self.object, self.ownership) = (owner, object, ownership);
         for group in &mut self.groups {
             // The new owner's clock decides from now on.
             group.version = group.version.min(1);
@@ -190,17 +249,25 @@ impl Replica {
         self.updates += 1;
         self.current = self.current.max(made.here);
         for (group, bytes) in groups {
-            if self.groups.len() <= *group {
-                self.groups.resize(*group + 1, ReplicaGroup::default());
+            if !self.reserve(*group) {
+                applied.over_share += 1;
+                continue;
             }
             let Some(slot) = self.groups.get_mut(*group) else { continue };
             if slot.version > made.stamp {
                 applied.old += 1;
                 continue;
             }
+            if slot.bytes != bytes.len() {
+                if !self.charge.replace(slot.bytes, bytes.len()) {
+                    applied.over_share += 1;
+                    continue;
+                }
+                slot.bytes = bytes.len();
+            }
             match &self.schema {
                 None => slot.waiting = Some(bytes.clone()),
-                Some(schema) => match schema.decode_group(*group, bytes, &mut self.values) {
+                Some(known) => match known.schema.decode_group(*group, bytes, &mut self.values) {
                     Ok(0) => {}
                     Ok(_) => applied.changed = applied.changed.with(GroupMask::of(*group)),
                     Err(_) => {
@@ -217,8 +284,24 @@ impl Replica {
         applied
     }
 
+    /// Makes room for a group, and returns whether there is.
+    fn reserve(&mut self, group: usize) -> bool {
+        let (known, wanted) = (self.groups.len(), group + 1);
+        let size = size_of::<ReplicaGroup>();
+        let room = known >= wanted || self.charge.replace(known * size, wanted * size);
+        if room && known < wanted {
+            self.groups.resize(wanted, ReplicaGroup::default());
+        }
+        room
+    }
+
+    /// Returns the bytes that it uses.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.charge.bytes()
+    }
+
     fn follow(&mut self, at: Instant) {
-        self.motion = self.schema.as_ref().and_then(|schema| schema.motion(&self.values, at));
+        self.motion = self.schema().and_then(|schema| schema.motion(&self.values, at));
     }
 }
 
@@ -231,4 +314,6 @@ pub(crate) struct Applied {
     pub(crate) old: u64,
     /// Groups that do not match the schema.
     pub(crate) wrong: u64,
+    /// Groups beyond the share of the owner's node.
+    pub(crate) over_share: u64,
 }

@@ -1,15 +1,20 @@
 //! The copies of other participants' objects.
 
+mod describing;
+mod introducing;
+mod past;
+mod refused;
 mod rivals;
 
-pub(crate) use rivals::outranks;
-
+use crate::budget::{Budget, Charge};
 use crate::ids::{ObjectIndex, PeerId};
-use crate::packet::{Claim, Fate, Fragment, Introduction, UpdateRecord};
-use crate::replica::{Made, Replica};
-use crate::schema::{GroupMask, Schema};
+use crate::packet::{Claim, Fate, Fragment, UpdateRecord, is_newer};
+use crate::replica::{KnownSchema, Made, Replica};
+use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use past::{Past, PastEpochs, Reservations};
+use refused::Refused;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A change of a replica.
@@ -40,6 +45,8 @@ pub struct ReplicaCounts {
     pub unknown: u64,
     /// Objects beyond the greatest number of replicas of an owner.
     pub too_many: u64,
+    /// Objects, groups and schemas beyond the share of their node in the memory for others' objects.
+    pub over_share: u64,
 }
 
 /// The copies of other participants' objects.
@@ -56,39 +63,76 @@ pub struct Replicas {
     promoted: Vec<Arc<str>>,
     /// The epochs of objects that have ended.
     past: PastEpochs,
+    /// The paths of owners that are silent.
+    reserved: Reservations,
     events: Vec<ReplicaEvent>,
     counts: ReplicaCounts,
     limit: usize,
+    /// Owners of which something was refused.
+    refused: BTreeMap<PeerId, Refused>,
+    /// The memory of replicas and schemas.
+    budget: Budget,
 }
 
 /// The objects of one owner.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct OwnerTable {
     objects: BTreeMap<ObjectIndex, Arc<str>>,
     ended: BTreeSet<ObjectIndex>,
     /// Objects of no interest, and the time stamp of the message that stated it: older ones must not bring them back.
     withdrawn: BTreeMap<ObjectIndex, u64>,
-    schemas: BTreeMap<u64, Arc<Schema>>,
+    schemas: BTreeMap<u64, KnownSchema>,
+    /// The schemas of its objects whose schema was not known.
+    unknown: BTreeMap<ObjectIndex, u64>,
+    /// Whether some of its schemas had no room.
+    lacks_schemas: bool,
+    /// The memory of the ends of objects.
+    charge: Charge,
 }
 
-/// The epochs of objects that have ended, the newest ones.
-#[derive(Clone, Debug, Default)]
-struct PastEpochs {
-    epochs: BTreeMap<Arc<str>, u32>,
-    order: VecDeque<Arc<str>>,
-}
+impl OwnerTable {
+    /// The bytes of an entry about the end of an object.
+    const END_BYTES: usize = 32;
 
-impl PastEpochs {
-    fn insert(&mut self, path: &Arc<str>, epoch: u32) {
-        if self.epochs.insert(Arc::clone(path), epoch).is_none() {
-            self.order.push_back(Arc::clone(path));
-        }
-        if self.order.len() > ENDED_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.epochs.remove(&oldest);
+    const fn new(charge: Charge) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            ended: BTreeSet::new(),
+            withdrawn: BTreeMap::new(),
+            schemas: BTreeMap::new(),
+            unknown: BTreeMap::new(),
+            lacks_schemas: false,
+            charge,
         }
     }
+
+    /// Charges the memory of its entries; without room for the newest one, the oldest ones are forgotten.
+    fn settle(&mut self) {
+        while self.ended.len() > ENDED_MAX {
+            self.ended.pop_first();
+        }
+        while self.withdrawn.len() > ENDED_MAX {
+            self.withdrawn.pop_first();
+        }
+        loop {
+            let ends = self.ended.len() + self.withdrawn.len();
+            if self.charge.resize(ends * Self::END_BYTES) {
+                return;
+            }
+            if self.ended.pop_first().is_none() {
+                self.withdrawn.pop_first();
+            }
+        }
+    }
+}
+
+/// Returns the table of an owner.
+fn table_of<'a>(
+    owners: &'a mut BTreeMap<PeerId, OwnerTable>,
+    budget: &mut Budget,
+    owner: PeerId,
+) -> &'a mut OwnerTable {
+    owners.entry(owner).or_insert_with(|| OwnerTable::new(budget.open(owner.node())))
 }
 
 /// How long the new owner of an object may take to introduce it.
@@ -97,9 +141,9 @@ const MOVE_LIMIT: Duration = Duration::from_secs(5);
 const ENDED_MAX: usize = 65_536;
 
 impl Replicas {
-    /// Returns no replicas, of which there may be up to `limit` for each owner.
+    /// Returns no replicas, of which there may be up to `limit` for each owner, and which use up to `bytes_max`.
     #[must_use]
-    pub const fn new(limit: usize) -> Self {
+    pub fn new(limit: usize, bytes_max: usize) -> Self {
         Self {
             replicas: BTreeMap::new(),
             owners: BTreeMap::new(),
@@ -107,10 +151,13 @@ impl Replicas {
             claims: Vec::new(),
             rivals: BTreeMap::new(),
             promoted: Vec::new(),
-            past: PastEpochs { epochs: BTreeMap::new(), order: VecDeque::new() },
+            past: PastEpochs::new(),
+            reserved: Reservations::new(),
             events: Vec::new(),
-            counts: ReplicaCounts { old: 0, wrong: 0, unknown: 0, too_many: 0 },
+            counts: ReplicaCounts { old: 0, wrong: 0, unknown: 0, too_many: 0, over_share: 0 },
             limit,
+            refused: BTreeMap::new(),
+            budget: Budget::new(bytes_max),
         }
     }
 
@@ -151,38 +198,17 @@ impl Replicas {
 
     /// Returns the epoch of a new object of this path: it outranks one that has ended.
     pub(crate) fn next_epoch(&self, path: &str) -> u32 {
-        self.past.epochs.get(path).map_or(0, |epoch| epoch.saturating_add(1))
+        self.past.get(path).map_or(0, |past| past.epoch.wrapping_add(1))
+    }
+
+    /// Returns whether this participant has owned an object of this epoch or a newer one, which has ended.
+    pub(crate) fn has_owned(&self, path: &str, epoch: u32) -> bool {
+        self.past.get(path).is_some_and(|past| past.own && !is_newer(epoch, past.epoch))
     }
 
     /// Takes what owners must know about the ownership of objects.
     pub(crate) fn claims(&mut self) -> Vec<Claim> {
         std::mem::take(&mut self.claims)
-    }
-
-    /// Returns a schema of an owner.
-    pub(crate) fn schema(&self, owner: PeerId, fingerprint: u64) -> Option<Arc<Schema>> {
-        self.owners.get(&owner)?.schemas.get(&fingerprint).cloned()
-    }
-
-    /// Takes the schemas of an owner.
-    pub(crate) fn describe(&mut self, owner: PeerId, schemas: &[Schema]) {
-        let table = self.owners.entry(owner).or_default();
-        let known = schemas.iter().map(|schema| (schema.fingerprint(), Arc::new(schema.clone())));
-        table.schemas = known.collect();
-        for (object, path) in &table.objects {
-            let rivals = self.rivals.get_mut(path);
-            let rival = rivals.and_then(|rivals| rivals.get_mut(&(owner, *object)));
-            let is_rival = rival.is_some();
-            let replica = rival.or_else(|| self.replicas.get_mut(path));
-            let Some(replica) = replica.filter(|replica| replica.schema().is_none()) else {
-                continue;
-            };
-            let Some(schema) = table.schemas.get(&replica.fingerprint()) else { continue };
-            let mask = replica.learn(schema);
-            if !is_rival && !mask.is_empty() {
-                self.events.push(ReplicaEvent::Changed(Arc::clone(path), mask));
-            }
-        }
     }
 
     /// Applies a fragment that was made at `here`, on the clock of this host.
@@ -195,7 +221,7 @@ impl Replicas {
     }
 
     fn update(&mut self, owner: PeerId, update: &UpdateRecord, made: Made) {
-        let table = self.owners.entry(owner).or_default();
+        let table = table_of(&mut self.owners, &mut self.budget, owner);
         let withdrawn =
             table.withdrawn.get(&update.object).is_some_and(|stamp| made.stamp <= *stamp);
         if withdrawn || table.ended.contains(&update.object) {
@@ -214,7 +240,7 @@ impl Replicas {
             && let Some(rivals) = self.rivals.get_mut(path)
             && let Some(rival) = rivals.get_mut(&(owner, update.object))
         {
-            rival.apply(&update.groups, age, made);
+            let refused = rival.apply(&update.groups, age, made).over_share > 0;
             if update.fate.is_some() {
                 rivals.remove(&(owner, update.object));
                 if rivals.is_empty() {
@@ -222,18 +248,34 @@ impl Replicas {
                 }
                 self.end(owner, update.object);
             }
+            if refused {
+                self.refuse(owner);
+            }
             return;
         }
-        let replica = path.as_ref().and_then(|path| self.replicas.get_mut(path));
+        // Only the owner of an object changes or ends it.
+        let its = |replica: &&mut Replica| {
+            (replica.owner(), replica.object()) == (owner, Some(update.object))
+        };
+        let replica = path.as_ref().and_then(|path| self.replicas.get_mut(path)).filter(its);
         let (Some(path), Some(replica)) = (path, replica) else {
             self.counts.unknown += 1;
             return;
         };
+        let schemas = self.owners.get(&owner).map(|table| &table.schemas);
+        let known = schemas.and_then(|schemas| schemas.get(&replica.fingerprint()));
+        if let Some(known) = known.filter(|_| replica.schema().is_none()) {
+            replica.learn(known);
+        }
+        let refused = known.is_some() && replica.schema().is_none();
         let applied = replica.apply(&update.groups, age, made);
         self.counts.old += applied.old;
         self.counts.wrong += applied.wrong;
         if !applied.changed.is_empty() {
             self.events.push(ReplicaEvent::Changed(Arc::clone(&path), applied.changed));
+        }
+        if refused || applied.over_share > 0 {
+            self.refuse(owner);
         }
         if let Some(fate) = update.fate {
             self.finish(owner, update.object, path, fate, made);
@@ -258,129 +300,102 @@ impl Replicas {
             Fate::Withdrawn => {
                 if let Some(table) = self.owners.get_mut(&owner) {
                     table.objects.remove(&object);
+                    table.unknown.remove(&object);
                     table.withdrawn.insert(object, made.stamp);
-                    while table.withdrawn.len() > ENDED_MAX {
-                        table.withdrawn.pop_first();
-                    }
+                    table.settle();
                 }
                 self.remove(&path);
                 self.events.push(ReplicaEvent::Withdrawn(path));
             }
             Fate::Moved(to) => {
                 self.end(owner, object);
-                let epoch = self.replicas.get(&path).map_or(0, Replica::epoch);
-                if self.next_epoch(&path) > epoch.saturating_add(1) {
+                let Some(replica) = self.replicas.get_mut(&path) else { return };
+                let ownership = replica.ownership();
+                if self.past.get(&path).is_some_and(|past| is_newer(past.epoch, ownership.epoch)) {
                     // Its next ownership has ended already.
                     self.remove(&path);
                     self.events.push(ReplicaEvent::Deleted(path));
                     return;
                 }
-                if let Some(replica) = self.replicas.get_mut(&path) {
-                    replica.belong(to, None, epoch);
+                replica.belong(to, None, ownership);
+                if !ownership.yields {
+                    self.reserved.hand_over(&path, owner, to, made.here);
+                }
+                if self.succeed(&path, to) {
+                    return;
                 }
                 self.moving.insert(path, made.here + MOVE_LIMIT);
             }
         }
     }
 
-    /// Takes the introduction of an object. Of two owners the one with the higher epoch counts, then the one with the
-    /// lower number; the other one is to be informed.
-    fn introduce(
-        &mut self,
-        owner: PeerId,
-        object: ObjectIndex,
-        introduction: &Introduction,
-        made: Made,
-    ) {
-        let path: Arc<str> = introduction.path.as_str().into();
-        if let Some(replica) = self.replicas.get(&path).filter(|replica| replica.owner() != owner) {
-            let claim = |owner, epoch| Claim { path: introduction.path.clone(), owner, epoch };
-            let known = (replica.owner(), replica.epoch());
-            if !outranks((owner, introduction.epoch), known) {
-                self.claims.push(claim(known.0, known.1));
-                self.introduce_rival(owner, object, introduction, made);
-                return;
-            }
-            if !self.moving.contains_key(&path) {
-                self.claims.push(claim(owner, introduction.epoch));
-            }
-        }
-        let moving = self.moving.contains_key(&path);
-        if let Some(replica) =
-            self.replicas.get(&path).filter(|replica| replica.owner() == owner && !moving)
-        {
-            if replica.epoch() >= introduction.epoch {
-                self.end(owner, object);
-                return;
-            }
-            // It was deleted and created again; the deletion is on its way.
-            if let Some(before) = replica.object() {
-                self.end(owner, before);
-            }
-            self.replicas.remove(&path);
-            self.events.push(ReplicaEvent::Deleted(Arc::clone(&path)));
-        }
-        let table = self.owners.entry(owner).or_default();
-        if table.objects.len() >= self.limit {
-            self.counts.too_many += 1;
-            return;
-        }
-        table.objects.insert(object, Arc::clone(&path));
-        self.moving.remove(&path);
-        let known = self.replicas.remove(&path);
-        // Both remain: one of them is a rival.
-        let outranked = known.as_ref().filter(|known| known.owner() != owner).cloned();
-        match known.filter(|known| known.fingerprint() == introduction.schema) {
-            Some(mut replica) => {
-                replica.belong(owner, Some(object), introduction.epoch);
-                self.replicas.insert(Arc::clone(&path), replica);
-                self.events.push(ReplicaEvent::OwnerChanged(Arc::clone(&path), owner));
-            }
-            None => {
-                if outranked.is_some() {
-                    self.events.push(ReplicaEvent::Deleted(Arc::clone(&path)));
-                }
-                let schema = table.schemas.get(&introduction.schema);
-                let replica = Replica::new(owner, object, introduction, schema, made);
-                self.replicas.insert(Arc::clone(&path), replica);
-                self.events.push(ReplicaEvent::Created(path));
-            }
-        }
-        if let Some(outranked) = outranked {
-            self.rival(outranked);
-        }
-    }
-
     fn end(&mut self, owner: PeerId, object: ObjectIndex) {
-        let table = self.owners.entry(owner).or_default();
+        let table = table_of(&mut self.owners, &mut self.budget, owner);
         table.objects.remove(&object);
+        table.unknown.remove(&object);
         table.ended.insert(object);
-        while table.ended.len() > ENDED_MAX {
-            table.ended.pop_first();
+        table.settle();
+    }
+
+    /// Removes the replicas of an owner that is gone. If it may return, nobody else can own its paths then that do not
+    /// yield, and its schemas stay until it is forgotten.
+    pub(crate) fn leave(&mut self, owner: PeerId, returns: bool) {
+        self.refused.remove(&owner);
+        let Some(table) = self.owners.get_mut(&owner) else { return };
+        let objects = std::mem::take(&mut table.objects);
+        table.unknown.clear();
+        table.ended.clear();
+        table.withdrawn.clear();
+        table.settle();
+        if !returns {
+            self.owners.remove(&owner);
+        }
+        for (object, path) in &objects {
+            if let Some(rivals) = self.rivals.get_mut(path) {
+                rivals.remove(&(owner, *object));
+                if rivals.is_empty() {
+                    self.rivals.remove(path);
+                }
+            }
+        }
+        for path in objects.into_values() {
+            let replica = self.replicas.get(&path).filter(|replica| replica.owner() == owner);
+            let Some(yields) = replica.map(|replica| replica.ownership().yields) else { continue };
+            if returns && !yields {
+                self.reserved.keep(&path, owner);
+            }
+            self.lose(path);
         }
     }
 
-    /// Removes the replicas of an owner that is gone.
-    pub(crate) fn leave(&mut self, owner: PeerId) {
-        self.rivals.retain(|_, rivals| {
-            rivals.retain(|(rival, _), _| *rival != owner);
-            !rivals.is_empty()
-        });
-        let table = self.owners.remove(&owner).unwrap_or_default();
-        for path in table.objects.into_values() {
-            if self.replicas.get(&path).is_some_and(|replica| replica.owner() == owner) {
-                self.lose(path);
-            }
+    /// Reserves a path for an owner that will introduce its object.
+    pub(crate) fn reserve(&mut self, path: &str, owner: PeerId, by: PeerId, now: Instant) {
+        let known = self.get(path).is_some_and(|replica| replica.owner() == owner);
+        if !known {
+            self.reserved.hand_over(&path.into(), by, owner, now);
         }
+    }
+
+    /// Ends the reservations of an owner that is not remembered any more.
+    pub(crate) fn forget(&mut self, owner: PeerId) {
+        self.reserved.forget(owner);
+        self.owners.remove(&owner);
+    }
+
+    /// Returns the memory of something else that a participant causes; `None` without room.
+    pub(crate) fn charge(&mut self, peer: PeerId, bytes: usize) -> Option<Charge> {
+        self.budget.charge(peer.node(), bytes)
+    }
+
+    /// Returns the bytes that replicas and schemas use.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.budget.used()
     }
 
     /// Removes the replicas of an owner that introduces all its objects anew.
     pub(crate) fn restart(&mut self, owner: PeerId) {
-        let schemas = self.owners.get(&owner).map(|table| table.schemas.clone());
-        self.leave(owner);
-        if let Some(schemas) = schemas {
-            self.owners.insert(owner, OwnerTable { schemas, ..OwnerTable::default() });
-        }
+        self.leave(owner, true);
     }
 
     /// Removes all replicas, which are of no interest any more.
@@ -389,6 +404,7 @@ impl Replicas {
         self.moving.clear();
         for table in self.owners.values_mut() {
             table.objects.clear();
+            table.unknown.clear();
         }
         for path in std::mem::take(&mut self.replicas).into_keys() {
             self.events.push(ReplicaEvent::Withdrawn(path));
@@ -404,9 +420,9 @@ impl Replicas {
     }
 
     /// Lets the replicas of a path count that this participant does not own any more.
-    pub(crate) fn release(&mut self, path: &str, epoch: u32) {
+    pub(crate) fn release(&mut self, path: &str, epoch: u32, by: PeerId) {
         let path: Arc<str> = path.into();
-        self.past.insert(&path, epoch);
+        self.past.insert(&path, Past { epoch, own: true }, by.node());
         if self.rivals.contains_key(&path) {
             self.promoted.push(path);
         }
@@ -414,6 +430,7 @@ impl Replicas {
 
     /// Removes objects whose new owner has not introduced them in time.
     pub(crate) fn expire(&mut self, now: Instant) {
+        self.reserved.expire(now);
         let late: Vec<_> = self
             .moving
             .iter()
@@ -435,7 +452,8 @@ impl Replicas {
     /// Removes a replica. Others may have the path now.
     fn remove(&mut self, path: &Arc<str>) -> Option<Replica> {
         let replica = self.replicas.remove(path)?;
-        self.past.insert(path, replica.epoch());
+        let past = Past { epoch: replica.ownership().epoch, own: false };
+        self.past.insert(path, past, replica.owner().node());
         self.claims.retain(|claim| *claim.path != **path);
         if self.rivals.contains_key(path) {
             self.promoted.push(Arc::clone(path));

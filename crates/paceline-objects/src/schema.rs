@@ -152,6 +152,14 @@ impl Schema {
         fnv(self.to_string().bytes())
     }
 
+    /// Returns the bytes of memory that it uses.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        // A text has a pointer, a length and a capacity, and its own allocation.
+        let text = |name: &String| name.len() + 40;
+        let fields = self.fields.iter().map(|field| text(&field.name) + 16);
+        256 + fields.chain(self.groups.iter().map(text)).sum::<usize>()
+    }
+
     fn check(&self) -> Result<(), SchemaError> {
         let named = |name: &str| {
             !name.is_empty()

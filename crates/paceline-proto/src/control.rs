@@ -12,11 +12,13 @@
 
 mod access;
 mod admission;
+mod allowance;
 mod ask;
 mod auto;
 mod best_effort;
 mod booking;
 mod change;
+mod claims;
 mod codec;
 mod contract;
 mod detour;
@@ -30,6 +32,7 @@ mod least;
 mod linger;
 mod links;
 mod message;
+mod nodes;
 mod offer;
 mod opposite;
 mod outcome;
@@ -68,6 +71,7 @@ pub use links::{BUFFER_DEFAULT, BufferUse, ClassUse, HOST_BUFFER_DEFAULT};
 #[doc(hidden)]
 pub use message::rewrite_message;
 pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
+pub use nodes::NodeView;
 pub use opposite::OppositeStream;
 pub use outcome::ChangeOutcome;
 pub use output::{ControlOutput, UnreadEntry};
@@ -86,8 +90,7 @@ pub use ways::{WayChange, Ways};
 use crate::carrier::Carrier;
 use crate::classes::ClassTree;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::plan::{SourceKey, StreamNames};
-use crate::tag::Tag;
+use crate::plan::SourceKey;
 use crate::wire::WireError;
 use admission::Admission;
 use booking::Label;
@@ -103,25 +106,6 @@ use std::sync::Arc;
 
 /// The largest number of recomputation rounds per poll; the next poll continues with the rest.
 const ROUNDS_MAX: u32 = 8;
-
-/// The registry's record of a node.
-#[derive(Clone, Copy, Debug)]
-pub struct NodeView<'a> {
-    /// The node.
-    pub id: NodeId,
-    /// Its name. Names are labels only and need not be unique.
-    pub name: &'a str,
-    /// The record's version: the number of its changes.
-    pub version: u64,
-    /// Its publishers.
-    pub publishers: &'a BTreeMap<PublisherId, Arc<PublisherSpec>>,
-    /// Its subscriptions.
-    pub subscriptions: &'a BTreeMap<SubscriptionId, SubscriptionSpec>,
-    /// Its neighbours, and its hop to each.
-    pub neighbours: &'a BTreeMap<NodeId, HopInfo>,
-    /// The refusals that it originated.
-    pub refusals: &'a BTreeMap<(SubscriptionId, PublisherId), Refusal>,
-}
 
 /// The control part of one node.
 #[derive(Debug)]
@@ -279,13 +263,13 @@ impl Control {
         self.follow_links();
     }
 
-    /// Sets the largest size of the records of all other nodes, in encoded bytes. Defaults to 32 MiB, which neighbours
+    /// Sets the largest memory of the records of all other nodes, in bytes. Defaults to 32 MiB, which neighbours
     /// share. Call this before the first message.
     pub const fn set_records_max(&mut self, bytes: usize) {
         self.registry.set_bytes_max(bytes);
     }
 
-    /// Returns the size of the records of all other nodes, in encoded bytes.
+    /// Returns the memory of the records of all other nodes, in bytes.
     #[must_use]
     pub const fn records_bytes(&self) -> usize {
         self.registry.bytes()
@@ -309,35 +293,6 @@ impl Control {
     pub fn set_processor(&mut self, budget: CpuBudget) {
         self.admission.links.processor = Some(budget);
         self.follow_links();
-    }
-
-    /// Returns the reachable nodes including this one, ordered by id.
-    pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> + '_ {
-        let tree = Tree::new(&self.registry, self.me);
-        self.registry.all().filter(move |&(node, _)| tree.reaches(node)).map(|(id, record)| {
-            NodeView {
-                id,
-                name: &record.name,
-                version: record.version,
-                publishers: &record.publishers,
-                subscriptions: &record.subscriptions,
-                neighbours: &record.neighbours,
-                refusals: &record.refusals,
-            }
-        })
-    }
-
-    /// Returns a node's name, if the node is known.
-    #[must_use]
-    pub fn name(&self, node: NodeId) -> Option<&str> {
-        self.registry.record(node).map(|record| record.name.as_str())
-    }
-
-    /// Returns the names that select a stream's class: its publisher, its next hop and its tag.
-    #[must_use]
-    pub fn stream_names(&self, publisher: NodeId, hop: NodeId, tag: &Tag) -> StreamNames {
-        let name = |node| self.name(node).unwrap_or_default().to_owned();
-        StreamNames { peer: name(hop), node: name(publisher), tag: Some(tag.clone()) }
     }
 
     /// Adds a neighbour, or updates its hop.
@@ -412,7 +367,7 @@ impl Control {
             self.follow_reservations();
         }
         self.end_surveys();
-        let due = self.admission.wake_at().min(self.lingering.wake_at());
+        let due = self.admission.wake_at().min(self.lingering.wake_at()).min(self.access.wake_at());
         self.dirty |= due <= self.now;
     }
 
@@ -528,7 +483,8 @@ impl Control {
     pub fn poll_timeout(&self) -> Instant {
         let own = self.flood.digest_at().min(self.registry.forget_at());
         let promises = self.admission.wake_at().min(self.admission.reservations_at());
-        own.min(promises).min(self.surveys.wake_at()).min(self.lingering.wake_at())
+        let others = self.surveys.wake_at().min(self.lingering.wake_at());
+        own.min(promises).min(others).min(self.access.wake_at())
     }
 
     /// Applies a change of links or neighbours to the reservations.

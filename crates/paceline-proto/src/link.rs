@@ -14,6 +14,7 @@
 //! `classes` (the tree, its class_streams and policers), `backlog` (late samples) and `streams` (the queues). The
 //! decisions that need several of them stay on [`Link`], first of all the loop that fills a frame (`fill`).
 
+mod answers;
 mod backlog;
 mod capacity;
 mod classes;
@@ -60,6 +61,7 @@ use crate::carrier::Carrier;
 use crate::ids::NodeId;
 use crate::reason::{DropReason, StreamAges, StreamCounters};
 use crate::sample::RawSample;
+use answers::AnswerShare;
 use backlog::Backlog;
 use bytes::Bytes;
 use classes::ClassStreams;
@@ -126,6 +128,7 @@ pub struct Link {
     polled_at: Instant,
     /// Interleaves control messages with samples.
     turn: ControlTurn,
+    answers: AnswerShare,
     backlog: Backlog,
     /// Lost pieces that wait for retransmission.
     repairs: Repairs,
@@ -162,6 +165,7 @@ impl Link {
             frames_lost: 0,
             polled_at: Instant::ZERO,
             turn: ControlTurn::default(),
+            answers: AnswerShare::default(),
             backlog: Backlog::default(),
             repairs: Repairs::default(),
             depth: Depth::default(),
@@ -337,11 +341,12 @@ impl Link {
         self.streams.add_closed(&counters);
     }
 
-    /// Queues a control message for a hop. Control messages keep their order and precede data within
-    /// control's share of the link. A message beyond the queue's bound is dropped and counted.
+    /// Queues a control message for a hop. Control messages precede data within control's share of the link and keep their
+    /// order, but for many changes of records, which share it by node. Messages beyond the bounds of the queue are dropped
+    /// and counted.
     pub fn handle_control(&mut self, node: NodeId, message: Bytes) {
         let Some(neighbour) = self.hops.get_mut(node) else { return };
-        self.control_dropped += u64::from(!neighbour.queue_control(message));
+        self.control_dropped += neighbour.control.push(message);
     }
 
     /// Processes timeouts: takes down silent hops and drops samples that can no longer arrive in time.

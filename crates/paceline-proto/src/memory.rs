@@ -98,6 +98,11 @@ impl Memory {
         self.0.greatest.load(Ordering::Relaxed)
     }
 
+    /// Records the present use as the greatest one, if it is. Call this when an excess remains.
+    pub fn note_greatest(&self) {
+        self.0.greatest.fetch_max(self.used(), Ordering::Relaxed);
+    }
+
     /// Returns the bytes by which the limit is exceeded.
     #[must_use]
     pub fn excess(&self) -> usize {
@@ -196,10 +201,9 @@ impl MemoryShare {
                 None => counter.fetch_sub(before - now, Ordering::Relaxed),
             };
         }
-        if now > before {
-            // The excess of a sample that has just begun is declared, not stored, and is settled at once.
-            let used = memory.used().min(memory.0.limit);
-            memory.0.greatest.fetch_max(used, Ordering::Relaxed);
+        // A sample that has just begun is declared, not stored: an excess counts once it could not be settled.
+        if now > before && memory.excess() == 0 {
+            memory.note_greatest();
         }
     }
 }
@@ -273,7 +277,11 @@ mod tests {
         samples.set(20);
         assert_eq!((memory.used(), memory.excess(), share.samples()), (60, 0, 20));
         drop((samples, pinned));
-        assert_eq!((memory.used(), share.used(), memory.greatest()), (0, 0, 100));
+        assert_eq!((memory.used(), share.used(), memory.greatest()), (0, 0, 70));
+        let most = share.charge(MemoryKind::Samples, 120);
+        memory.note_greatest();
+        drop(most);
+        assert_eq!(memory.greatest(), 120, "an excess that remains");
         let mut uncounted = Charge::uncounted(MemoryKind::Samples);
         uncounted.set(1_000);
         assert!(uncounted.fits(1_000) && memory.used() == 0);

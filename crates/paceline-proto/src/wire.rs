@@ -1,4 +1,4 @@
-//! The wire format of a link, version 5 (docs/internals/wire.md).
+//! The wire format of a link (docs/internals/wire.md).
 //!
 //! Every parser here is strict and bounded. An unknown value is an error that names the field, and no length
 //! from the wire is trusted before its bytes have been seen.
@@ -6,6 +6,7 @@
 pub mod ack;
 pub mod codec;
 pub mod frame;
+pub(crate) mod record;
 pub mod segment;
 
 pub use codec::{Reader, WireError, Writer};

@@ -13,6 +13,7 @@ mod control_network {
     mod declarations;
     mod global;
     mod idle;
+    mod leaves;
     mod net;
     mod notified;
     mod oracle;

@@ -49,10 +49,17 @@ pub(crate) fn join(
         ("objects_max", &mut settings.objects_max),
         ("replicas_max", &mut settings.replicas_max),
         ("peers_max", &mut settings.peers_max),
+        ("state_bytes_max", &mut settings.state_bytes_max),
     ] {
         if let Some(given) = option(asked, name, WHOLE)? {
             *value = given;
         }
+    }
+    if option::<usize>(asked, "state_bytes_max", WHOLE)?.is_none() {
+        settings.state_bytes_max = ParticipantSettings::state_bytes_for(settings.replicas_max);
+    }
+    if let Some(yields) = option(asked, "yields", "True or False")? {
+        settings.yields = yields;
     }
     let builder = builder.settings(settings);
     let joined = py.detach(|| builder.join()).map_err(errors::world)?;
@@ -62,7 +69,7 @@ pub(crate) fn join(
 
 /// Reads the number of a participant.
 fn peer(text: &str) -> PyResult<PeerId> {
-    let number = u64::from_str_radix(text, 16).map(PeerId);
+    let number = u128::from_str_radix(text, 16).map(PeerId);
     number.map_err(|_| {
         errors::value(format!(
             "to='{text}': it must be the id of a participant, as in report()['participants'] or an event's peer"

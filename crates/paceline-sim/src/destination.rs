@@ -1,5 +1,7 @@
 //! The targets of samples that need no further scaling.
 
+use paceline_node::deliver::Needed;
+use paceline_proto::Tag;
 use paceline_proto::ids::{PublisherId, SubscriptionId};
 use paceline_proto::plan::OutputPlan;
 use paceline_proto::video::DecodeGate;
@@ -30,14 +32,22 @@ impl Destination {
 pub(super) struct LocalPort {
     pub(super) publisher: PublisherId,
     pub(super) late: Late,
-    /// Each subscription has its own gate, since it joins at its own time and may lose samples that others
-    /// receive.
-    pub(super) subscriptions: Vec<(SubscriptionId, DecodeGate)>,
+    pub(super) tag: Tag,
+    pub(super) subscriptions: Vec<Joined>,
+}
+
+/// A subscription with its own gate, since it joins at its own time and may lose samples that others receive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joined {
+    pub(super) subscription: SubscriptionId,
+    pub(super) gate: DecodeGate,
+    /// The delivered video pictures.
+    pub(super) needed: Needed,
 }
 
 impl LocalPort {
-    pub(super) fn new(publisher: PublisherId, plan: &OutputPlan) -> Self {
-        let mut port = Self { publisher, late: plan.late, subscriptions: Vec::new() };
+    pub(super) fn new(publisher: PublisherId, tag: Tag, plan: &OutputPlan) -> Self {
+        let mut port = Self { publisher, late: plan.late, tag, subscriptions: Vec::new() };
         port.set_subscriptions(&plan.subscriptions);
         port
     }
@@ -45,8 +55,11 @@ impl LocalPort {
     /// Makes `wanted` its subscriptions; those already present keep their state.
     pub(super) fn set_subscriptions(&mut self, wanted: &[SubscriptionId]) {
         let old = core::mem::take(&mut self.subscriptions);
-        let kept = |id: &SubscriptionId| old.iter().find(|(known, _)| known == id).copied();
-        let all = wanted.iter().map(|id| kept(id).unwrap_or((*id, DecodeGate::new())));
+        let all = wanted.iter().map(|&subscription| {
+            let kept = old.iter().find(|known| known.subscription == subscription).copied();
+            let (gate, needed) = (DecodeGate::new(), Needed::default());
+            kept.unwrap_or(Joined { subscription, gate, needed })
+        });
         self.subscriptions = all.collect();
     }
 }

@@ -175,7 +175,9 @@ impl Node {
         plan: &OutputPlan,
     ) -> Option<Port> {
         let destination = match plan.target {
-            Target::Local => Destination::Local(LocalPort::new(source.publisher, plan)),
+            Target::Local => {
+                Destination::Local(LocalPort::new(source.publisher, publisher.tag.clone(), plan))
+            }
             Target::Hop(hop) => {
                 let spec = self.stream_spec(source, publisher, plan)?;
                 let link = self.ways.link(hop)?;

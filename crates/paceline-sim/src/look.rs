@@ -59,7 +59,7 @@ impl World {
     /// Returns the samples that a subscription missed, by reason.
     #[must_use]
     pub fn drops(&self, subscription: Sub) -> Drops {
-        self.sink(subscription).drops
+        self.sink(subscription).drops()
     }
 
     /// Returns the number of samples that a subscription missed: published between the first and the newest

@@ -1,11 +1,12 @@
 //! The targets of a source's outputs: streams of links, subscriptions of this node, and the scaler.
 
-use crate::destination::{Destination, LocalPort};
+use crate::destination::{Destination, Joined, LocalPort};
 use crate::pool::{Pool, ScaleKey, Scaler};
 use crate::rings::{RING_MAX, Rings};
 use crate::sink::Sink;
 use crate::video::VideoScaler;
 use core::ops::Bound;
+use paceline_node::deliver::{Acceptance, Origin};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, OutputKey};
@@ -221,8 +222,8 @@ impl Outlets<'_> {
                 }
             }
             Destination::Local(local) => {
-                for (subscription, _) in &local.subscriptions {
-                    if let Some(sink) = self.sinks.get_mut(subscription) {
+                for it in &local.subscriptions {
+                    if let Some(sink) = self.sinks.get_mut(&it.subscription) {
                         sink.count(local.publisher, reason, samples);
                     }
                 }
@@ -246,15 +247,18 @@ impl Outlets<'_> {
     }
 
     fn deliver(&mut self, local: &mut LocalPort, sample: &RawSample) {
-        for (subscription, gate) in &mut local.subscriptions {
+        let from = Origin { tag: &local.tag, publisher: local.publisher, late: local.late };
+        for Joined { subscription, gate, needed } in &mut local.subscriptions {
             let Some(sink) = self.sinks.get_mut(subscription) else { continue };
-            if !sink.take(local.publisher, sample.seq) {
-                continue;
-            }
+            sink.note_published(local.publisher, sample.seq);
             if !gate.admit(sample.kind) {
                 sink.count(local.publisher, DropReason::Undecodable, 1);
-            } else if !sink.deliver((self.now, self.at), local.publisher, local.late, sample) {
-                gate.broke(sample.kind);
+                continue;
+            }
+            match sink.deliver((self.now, self.at), &from, *needed, sample) {
+                Acceptance::Accepted => needed.add(sample.kind),
+                Acceptance::Dropped => gate.broke(sample.kind),
+                Acceptance::Repeated => {}
             }
         }
     }

@@ -1,11 +1,13 @@
 //! The receiving end of a subscription.
 
 use crate::ages::AgeHistogram;
+use paceline_node::Sample;
+use paceline_node::deliver::{Acceptance, Delivery, Moments, Needed, Origin, TakenSample};
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{DropReason, Drops};
 use paceline_proto::sample::{Kind, RawSample};
-use paceline_sched::{Duration, Instant, Late};
+use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A sample as delivered to a subscription.
@@ -15,9 +17,9 @@ pub struct Delivered {
     pub publisher: PublisherId,
     /// The publisher's sequence number.
     pub seq: u64,
-    /// The age of the sample at delivery.
+    /// The age of the sample when the application took it.
     pub age: Duration,
-    /// The instant of delivery, by the world's time.
+    /// That instant, by the world's time.
     pub at: Instant,
     /// True if the sample missed the delay bound.
     pub late: bool,
@@ -40,30 +42,36 @@ pub struct Counted {
     pub ages: AgeHistogram,
 }
 
-/// The number of samples of each publisher that are kept to recognize duplicates.
-const TAKEN_MAX: usize = 1_024;
+/// The samples that wait for an application that does not read.
+const QUEUE_SAMPLES: usize = 1_024;
 
-/// The receiving end of a subscription.
+/// The receiving end of a subscription: the delivery of a node, and an application that takes each sample at once or reads
+/// later.
 #[derive(Debug)]
 pub(super) struct Sink {
     pub(super) spec: SubscriptionSpec,
+    delivery: Delivery,
+    /// The application does not read.
+    paused: bool,
     /// All delivered samples, if `keeps` is set.
     pub(super) delivered: Vec<Delivered>,
     pub(super) counted: Counted,
     keeps: bool,
     /// The subscription has ended.
     pub(super) ended: bool,
-    pub(super) drops: Drops,
-    /// The same by publisher.
+    /// The samples that earlier incarnations of the node dropped or had not read.
+    past: Drops,
+    unread: u64,
+    /// The samples that were read from them.
+    former: u64,
+    /// Dropped samples by publisher.
     pub(super) dropped: BTreeMap<PublisherId, u64>,
     /// Samples that arrived here or were lost upstream.
-    pub(super) offered: u64,
+    offered: u64,
     /// Samples published from the first that arrived of each publisher to its newest.
     pub(super) published: u64,
     /// The sequence number after the newest sample, by publisher.
     next: BTreeMap<PublisherId, u64>,
-    /// The last samples that arrived, by publisher.
-    taken: BTreeMap<PublisherId, BTreeSet<u64>>,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
     /// The refusals of spares of contracts in force.
@@ -77,17 +85,20 @@ pub(super) struct Sink {
 impl Sink {
     pub(super) fn new(spec: SubscriptionSpec, keeps: bool) -> Self {
         Self {
+            delivery: Delivery::queued(&spec, QUEUE_SAMPLES),
             spec,
+            paused: false,
             delivered: Vec::new(),
             counted: Counted::default(),
             keeps,
             ended: false,
-            drops: Drops::default(),
+            past: Drops::default(),
+            unread: 0,
+            former: 0,
             dropped: BTreeMap::new(),
             offered: 0,
             published: 0,
             next: BTreeMap::new(),
-            taken: BTreeMap::new(),
             publishers: Vec::new(),
             refusals: Vec::new(),
             unspared: Vec::new(),
@@ -96,62 +107,91 @@ impl Sink {
         }
     }
 
+    /// Counts samples that were lost or dropped before they arrived here.
     pub(super) fn count(&mut self, publisher: PublisherId, reason: DropReason, samples: u64) {
         self.offered += samples;
         *self.dropped.entry(publisher).or_default() += samples;
-        self.drops.add(reason, samples);
+        self.delivery.handle_lost(reason, samples);
     }
 
-    /// Accounts for all samples of a publisher up to `seq`. Returns false if a newer one has arrived. If `seq` itself has
-    /// not arrived before, it is then counted as lost.
-    pub(super) fn take(&mut self, publisher: PublisherId, seq: u64) -> bool {
-        let taken = self.taken.entry(publisher).or_default();
-        let next = self.next.entry(publisher).or_insert(seq);
-        let Some(missing) = seq.checked_sub(*next) else {
-            if taken.insert(seq) {
-                self.count(publisher, DropReason::Duplicate, 1);
-            }
-            return false;
-        };
-        *next = seq + 1;
-        self.published += missing + 1;
-        taken.insert(seq);
-        if taken.len() > TAKEN_MAX {
-            taken.pop_first();
-        }
-        true
+    /// Returns the dropped samples by reason.
+    pub(super) fn drops(&self) -> Drops {
+        let mut drops = self.past;
+        drops.merge(&self.delivery.counts().drops());
+        drops
+    }
+
+    /// Returns true if each sample that was offered is delivered, waits or was dropped.
+    pub(super) fn is_balanced(&self) -> bool {
+        self.offered == self.counted.samples + self.drops().total() + self.unread()
     }
 
     /// Begins new accounts after a crash of the node.
     pub(super) fn begin_anew(&mut self) {
         self.publishers.clear();
         self.next.clear();
-        self.taken.clear();
+        (self.past, self.unread) = (self.drops(), self.unread());
+        self.former = self.counted.samples;
+        self.delivery = Delivery::queued(&self.spec, QUEUE_SAMPLES);
     }
 
-    /// Delivers a sample. Returns false if it was too late. `now` is the node's clock, `at` the world's.
+    /// Returns the samples that the application has not read, or never will.
+    fn unread(&self) -> u64 {
+        self.unread + self.delivery.counts().delivered - (self.counted.samples - self.former)
+    }
+
+    /// Lets the application stop or resume reading.
+    pub(super) fn pause(&mut self, clocks: (Instant, Instant), paused: bool) {
+        self.paused = paused;
+        self.take(clocks);
+    }
+
+    /// Delivers a sample. `now` is the node's clock, `at` the world's.
     pub(super) fn deliver(
         &mut self,
         (now, at): (Instant, Instant),
-        publisher: PublisherId,
-        late_rule: Late,
+        from: &Origin<'_>,
+        needed: Needed,
         sample: &RawSample,
-    ) -> bool {
-        let age = sample.age(now);
-        let late = self.spec.within.is_some_and(|within| age > within);
-        if late && late_rule == Late::Drop {
-            self.count(publisher, DropReason::DeadlineMissed, 1);
-            return false;
+    ) -> Acceptance {
+        let fate = self.delivery.handle(Moments::at(now), from, needed, sample.clone(), |_| {});
+        let acceptance = fate.acceptance();
+        match acceptance {
+            Acceptance::Accepted => self.offered += 1,
+            Acceptance::Dropped => {
+                self.offered += 1;
+                *self.dropped.entry(from.publisher).or_default() += 1;
+            }
+            Acceptance::Repeated => {}
         }
-        self.offered += 1;
-        let (seq, bytes, kind) = (sample.seq, sample.payload.len(), sample.kind);
-        self.counted.samples += 1;
-        self.counted.late += u64::from(late);
-        self.counted.bytes += bytes as u64;
-        self.counted.ages.note(age);
-        if self.keeps {
-            self.delivered.push(Delivered { publisher, seq, age, at, late, bytes, kind });
+        self.take((now, at));
+        acceptance
+    }
+
+    /// Counts the samples that were published up to `seq`, which has arrived.
+    pub(super) fn note_published(&mut self, publisher: PublisherId, seq: u64) {
+        let next = self.next.entry(publisher).or_insert(seq);
+        if let Some(missing) = seq.checked_sub(*next) {
+            *next = seq + 1;
+            self.published += missing + 1;
         }
-        true
+    }
+
+    /// Lets the application take what waits, unless it does not read.
+    fn take(&mut self, (now, at): (Instant, Instant)) {
+        while !self.paused
+            && let Some(TakenSample { sample, .. }) = self.delivery.read(now)
+        {
+            let age = sample.age.into();
+            let Sample { publisher, seq, late, kind, payload, .. } = sample;
+            let bytes = payload.len();
+            self.counted.samples += 1;
+            self.counted.late += u64::from(late);
+            self.counted.bytes += bytes as u64;
+            self.counted.ages.note(age);
+            if self.keeps {
+                self.delivered.push(Delivered { publisher, seq, age, at, late, bytes, kind });
+            }
+        }
     }
 }

@@ -249,6 +249,14 @@ impl World {
         self.touch(node);
     }
 
+    /// Lets the application of a subscription stop reading (`true`) or read again. At most 1,024 samples wait meanwhile.
+    pub fn pause(&mut self, subscription: Sub, paused: bool) {
+        let Some(&(node, id)) = self.subscriptions.get(subscription.0) else { return };
+        let clocks = (self.local(NodeIx(node)), self.now);
+        let sink = self.node_mut(NodeIx(node)).sinks.get_mut(&id);
+        sink.into_iter().for_each(|sink| sink.pause(clocks, paused));
+    }
+
     /// Sends a question from one node to another, and returns its number. [`Self::answers`] returns the
     /// answers.
     pub fn ask(&mut self, node: NodeIx, of: NodeIx, question: Bytes) -> u64 {

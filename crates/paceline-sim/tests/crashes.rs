@@ -1,8 +1,11 @@
 //! Nodes that crash and restart, in virtual time.
 
+use paceline_proto::Carrier;
+use paceline_proto::control::PublisherSpec;
+use paceline_proto::link::LinkSpec;
 use paceline_sched::{Capacity, Duration};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads};
-use paceline_sim::{LinkPlan, Net as _, NodeIx, World};
+use paceline_sim::{LinkPlan, Net as _, NodeIx, WireSpec, World};
 
 const SECOND: Duration = Duration::from_secs(1);
 const TWO: Duration = Duration::from_secs(2);
@@ -95,7 +98,7 @@ fn a_subscription_keeps_its_samples_and_handle() {
 #[test]
 fn contracts_are_kept_again_after_a_crash_on_the_path() {
     let (mut world, [a, b, c]) = chain(3, 5_000_000);
-    let spec = paceline_proto::control::PublisherSpec { bytes_max: Some(200), ..data("steering") };
+    let spec = PublisherSpec { bytes_max: Some(200), ..data("steering") };
     let steering = world.publish(a, spec.hertz(100));
     let end = world.subscribe(c, all("steering").within_ms(20));
     world.run_for(SECOND);
@@ -145,4 +148,41 @@ fn a_subscription_without_a_queue_still_counts() {
     let sums = world.counted(counted);
     assert_eq!((sums.samples, sums.bytes, sums.late), (100, 5_000, 0));
     assert_eq!(Some(sums.ages.max()), oldest);
+}
+
+/// A neighbour that is gone does not acknowledge the frames in flight to it. The others on the same link get their samples in
+/// time.
+#[test]
+fn a_crash_delays_no_contract_of_another_neighbour_on_the_same_link() {
+    let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+    let radio = || LinkSpec { capacity, ..LinkSpec::default() };
+    for (phase, carrier) in
+        (0..20).flat_map(|n| [Carrier::Ordered, Carrier::Datagrams].map(|it| (n, it)))
+    {
+        let mut world = World::new(phase);
+        let [robot, gone, operator] =
+            ["robot", "gone", "operator"].map(|name| world.add_node(name));
+        let spec = || LinkSpec { carrier, ..radio() };
+        let out = world.add_link(robot, "radio", spec());
+        for node in [gone, operator] {
+            let back = world.add_link(node, "radio", spec());
+            world.join(out, back, WireSpec::limited(capacity), WireSpec::limited(capacity));
+        }
+        world.run_for(TWO);
+        let camera = world
+            .publish(robot, PublisherSpec { bytes_max: Some(1_000), ..data("camera").hertz(100) });
+        let pose =
+            world.publish(robot, PublisherSpec { bytes_max: Some(200), ..data("pose").hertz(50) });
+        world.subscribe(gone, all("camera").within_ms(100));
+        let wanted = world.subscribe(operator, all("pose").within_ms(50));
+        world.run_for(TWO);
+        assert_eq!(world.grants(wanted).len(), 1);
+        world.every(camera, Duration::from_millis(10), 400, payloads(1_000));
+        world.every(pose, Duration::from_millis(20), 200, payloads(200));
+        world.run_for(Duration::from_millis(1_000 + phase));
+        world.crash(gone);
+        world.run_for(Duration::from_secs(4));
+        let counted = world.counted(wanted);
+        assert_eq!((counted.samples, counted.late), (200, 0), "{phase} ms, {carrier:?}");
+    }
 }

@@ -66,7 +66,6 @@ mod proxy;
 mod publisher;
 pub mod pull;
 mod put;
-mod sample;
 mod shell;
 pub mod status;
 mod subscriber;
@@ -90,6 +89,7 @@ pub use identity::certificate_end;
 pub use limit::{LogLimit, Suppressed};
 pub use multicast::MulticastRange;
 pub use node::Node;
+pub use paceline_node::Sample;
 #[doc(hidden)]
 pub use paceline_proto::text;
 #[doc(inline)]
@@ -98,7 +98,6 @@ pub use paceline_proto::{Encoding, Kind, Pattern, Size, Tag, TagError, Timestamp
 pub use paceline_sched::{Capacity, Late, LossTolerance};
 pub use publisher::{Publisher, PublisherBuilder};
 pub use put::{PutOptions, PutReport};
-pub use sample::Sample;
 #[doc(hidden)]
 pub use subscriber::{Subscriber, SubscriberBuilder, Subscription};
 pub use view::View;

@@ -18,12 +18,12 @@
 //! # }
 //! ```
 
+use crate::Sample;
 pub use crate::buffer::{Buffer, BufferBuilder};
 use crate::error::{Contradiction, RecvError, set};
 pub use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
 use crate::node::Node;
-use crate::sample::Sample;
 use crate::shell::pull::{Pipe, PullEvent, Wanted, start};
 pub use crate::summary::{Missing, MissingReason, PullError, PullNode, PullSummary};
 use paceline_proto::form::Audio;

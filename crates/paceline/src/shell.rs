@@ -12,6 +12,7 @@ pub(crate) mod clock;
 pub(crate) mod clockwork;
 pub(crate) mod command;
 pub(crate) mod depth;
+pub(crate) mod drops;
 pub(crate) mod egress;
 pub(crate) mod engine;
 pub(crate) mod epochs;

@@ -7,12 +7,12 @@ mod timing;
 
 pub use builder::SubscriberBuilder;
 
+use crate::Sample;
 use crate::arrival::Arrival;
 use crate::delivery::{Decisions, SpacingReport, SyncReport};
 use crate::error::{RecvError, SubscribeError};
 use crate::event::SubscriberEvent;
 use crate::node::Node;
-use crate::sample::Sample;
 use crate::shell::command::Command;
 use crate::shell::sink::Sink;
 use event_listener::{EventListener, Listener};
@@ -59,7 +59,7 @@ impl Subscription {
     /// their own drops, per link and stream.
     #[must_use]
     pub fn drops(&self) -> Drops {
-        self.sink.counts.drops.load()
+        self.sink.counts().drops()
     }
 
     /// Returns the number of samples that were published but not delivered, between the first and the
@@ -69,7 +69,7 @@ impl Subscription {
     /// with a node that failed. With a reduced rate it includes only samples that arrived here.
     #[must_use]
     pub fn missing(&self) -> u64 {
-        self.sink.counts.missing()
+        self.sink.counts().missing()
     }
 
     /// Returns the next event, or `None` if there is none. Does not block.

@@ -1,7 +1,8 @@
 //! Views of the samples that a subscription receives, for displays.
 
-use crate::sample::Sample;
+use crate::Sample;
 use crate::shell::sink::Sink;
+use paceline_node::deliver::Seen;
 use std::sync::Arc;
 
 /// A view of the newest sample of a subscription. Created by [`Node::view`](crate::Node::view).
@@ -13,26 +14,26 @@ pub struct View {
 
 impl View {
     pub(crate) fn new(sink: Arc<Sink>) -> Self {
-        sink.seen().watch();
+        sink.delivery().watch();
         Self { sink }
     }
 
     /// Returns the newest sample since this view was opened.
     #[must_use]
     pub fn newest(&self) -> Option<Sample> {
-        self.sink.seen().newest()
+        self.sink.delivery().seen()?.newest()
     }
 
     /// Returns the newest video picture at which decoding can start, since this view was opened.
     #[must_use]
     pub fn newest_start(&self) -> Option<Sample> {
-        self.sink.seen().newest_start()
+        self.sink.delivery().seen()?.newest_start()
     }
 
     /// Returns the newest sample of each tag since this view was opened, by tag; of at most 64 tags.
     #[must_use]
     pub fn newest_of_tags(&self) -> Vec<Sample> {
-        self.sink.seen().newest_of_tags()
+        self.sink.delivery().seen().map(Seen::newest_of_tags).unwrap_or_default()
     }
 
     /// Returns true if the subscription has ended.
@@ -44,6 +45,6 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
-        self.sink.seen().leave();
+        self.sink.delivery().unwatch();
     }
 }

@@ -62,7 +62,7 @@ pub use paceline_objects::interest::InterestError;
 #[doc(inline)]
 pub use paceline_objects::owned::ObjectError;
 #[doc(inline)]
-pub use paceline_objects::packet::Claim;
+pub use paceline_objects::packet::{Claim, Ownership};
 #[doc(inline)]
 pub use paceline_objects::participant::{
     PacketCounts, ParticipantSettings, SettingsError, WorldEvent,

@@ -79,14 +79,18 @@ pub(crate) fn tables(document: &Document) -> String {
     out
 }
 
-/// Names the memory that neighbours use, and the neighbour that uses most of it.
+/// Names the memory that neighbours use, and the neighbour with the most samples and messages.
 fn neighbour_memory(node: &Node, memory: NeighbourMemory, names: &BTreeMap<&str, &str>) -> String {
     let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
     let (used, limit) = (megabytes(memory.used_bytes), megabytes(memory.bytes));
     let neighbours = node.links.iter().flat_map(|link| &link.neighbours);
     let most = neighbours.max_by_key(|to| to.memory_bytes).filter(|to| to.memory_bytes > 0);
     let most = most.map(|to| {
-        format!("; the most by {}: {} MB", named(names, &to.id), megabytes(to.memory_bytes))
+        format!(
+            "; samples and messages of {}: {} MB",
+            named(names, &to.id),
+            megabytes(to.memory_bytes)
+        )
     });
     let name = &node.name;
     format!("{name}: neighbours use {used} of {limit} MB of memory{}", most.unwrap_or_default())

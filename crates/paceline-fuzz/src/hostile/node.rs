@@ -6,6 +6,7 @@ use paceline_proto::control::{Control, ControlOutput, HopInfo};
 use paceline_proto::guard::{Flood, Guard, Hearing};
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
 use paceline_proto::receive::{Received, Receiver};
+use paceline_proto::rights::{AccessPolicy, PeerName};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{
     Carrier, Encoding, Form, Kind, NodeId, PublisherId, RawSample, StreamCounters, Timestamp,
@@ -59,6 +60,17 @@ impl Node {
         let mut node = Self { id, link, control, neighbours, next_epoch, next_seq, malformed };
         hops.iter().for_each(|hop| node.find(now, *hop));
         node
+    }
+
+    /// Sets the rights and the identities of the neighbours.
+    pub(super) fn guard_by(
+        &mut self,
+        now: Instant,
+        policy: Option<AccessPolicy>,
+        peers: impl IntoIterator<Item = (NodeId, PeerName)>,
+    ) {
+        self.control.set_policy(now, policy);
+        peers.into_iter().for_each(|(node, peer)| self.control.set_peer(now, node, peer));
     }
 
     fn find(&mut self, now: Instant, hop: NodeId) {

@@ -290,7 +290,8 @@ impl Lab {
     fn control(&mut self, input: &mut Input<'_>) {
         let hop = usize::from(input.byte()) % self.setup.hops;
         let len = input.one_of(&[0, 1, 60, 900, 3_000, 70_000]);
-        let message = Bytes::from(vec![input.byte(); len]);
+        // Not a change of a record: these do not always keep their order.
+        let message = Bytes::from(vec![input.byte() | 0x10; len]);
         self.link.handle_control(node(hop), message.clone());
         self.hops[hop].control.push_back(message);
     }

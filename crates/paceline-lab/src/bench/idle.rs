@@ -6,6 +6,7 @@
 use super::netns::{self, ROBOT_ADDRESS, Rig, Side};
 use super::report::{Bound, Report, Section, Table, Unit};
 use super::scenario::trust::Certificates;
+use super::soak::sums::array;
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
@@ -221,10 +222,6 @@ impl Bench {
         operator.first_line()?;
         Ok([robot, operator])
     }
-}
-
-fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
-    value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
 /// Returns the seconds of silence after which the robot's hop would be down; `None` if it is.

@@ -3,7 +3,7 @@
 
 mod cast;
 mod fault;
-mod sums;
+pub(super) mod sums;
 mod vitals;
 
 use super::report::{Bound, Report, Section, Unit};

@@ -5,6 +5,7 @@ use super::peer::{Context, Peer};
 use super::timetable::PeerTimetable;
 use super::update::{Exchange, ExchangeBudget};
 use crate::ids::{ObjectIndex, PeerId};
+use crate::shares::has_room;
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -19,6 +20,8 @@ pub(super) struct Slots {
     /// The bytes of the peer that was served last: one that becomes hungry has no claim on what others had before.
     served: u64,
     pairs: usize,
+    /// The pairs of the observers of each node.
+    nodes: BTreeMap<u64, usize>,
     /// Of observers that left, and of objects without interest.
     other: ExchangeCounters,
 }
@@ -58,7 +61,7 @@ impl Slots {
         let Some(state) = self.peers.remove(&peer) else { return Vec::new() };
         self.exchanges.set(peer, None);
         self.hungry.remove(&(state.share, peer));
-        self.pairs = self.pairs.saturating_sub(state.pairs());
+        self.count(peer, state.pairs(), 0);
         let (counters, objects) = state.leave();
         self.other = self.other.plus(&counters);
         objects
@@ -75,7 +78,7 @@ impl Slots {
         let (before, share) = (peer.pairs(), peer.share);
         let was_hungry = self.hungry.contains(&(share, id));
         let result = change(peer, context);
-        self.pairs = (self.pairs + peer.pairs()).saturating_sub(before);
+        let pairs = (before, peer.pairs());
         self.exchanges.set(id, peer.next());
         let is_hungry = peer.ready() > 0;
         if is_hungry && !was_hungry {
@@ -87,7 +90,26 @@ impl Slots {
         if is_hungry {
             self.hungry.insert((peer.share, id));
         }
+        if pairs.0 != pairs.1 {
+            self.count(id, pairs.0, pairs.1);
+        }
         Some(result)
+    }
+
+    /// Returns whether the node of an observer has used its share of the pairs, as with [`crate::shares::Shares`].
+    pub(super) fn is_full(&self, peer: PeerId, pairs_max: usize) -> bool {
+        let its = self.nodes.get(&peer.node()).copied().unwrap_or(0);
+        let nodes = self.nodes.len() + usize::from(its == 0);
+        !has_room(its, nodes, pairs_max.saturating_sub(self.pairs), pairs_max)
+    }
+
+    fn count(&mut self, peer: PeerId, before: usize, after: usize) {
+        self.pairs = (self.pairs + after).saturating_sub(before);
+        let its = self.nodes.entry(peer.node()).or_default();
+        *its = (*its + after).saturating_sub(before);
+        if *its == 0 {
+            self.nodes.remove(&peer.node());
+        }
     }
 
     /// Returns the next promised message to be sent now. Other objects whose time has come wait for room then.

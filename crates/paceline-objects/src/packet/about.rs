@@ -35,7 +35,7 @@ impl PeerDescription {
     pub const SCHEMA_BYTES_MAX: usize = 8_192;
 
     pub(super) fn write(&self, writer: &mut Writer) {
-        writer.u64(self.peer.0).text(&self.name).varint(u64::from(self.revision));
+        writer.peer(self.peer).text(&self.name).varint(u64::from(self.revision));
         writer.varint(self.schemas.len() as u64);
         for schema in &self.schemas {
             writer.text(&schema.to_string());
@@ -53,7 +53,7 @@ impl PeerDescription {
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
         let (peer, name, revision) =
-            (PeerId(reader.u64()?), reader.text(Self::NAME_MAX)?.to_owned(), reader.varint32()?);
+            (reader.peer()?, reader.text(Self::NAME_MAX)?.to_owned(), reader.varint32()?);
         let count = reader.count(Self::SCHEMAS_MAX)?;
         let schemas = (0..count)
             .map(|_| {

@@ -1,6 +1,6 @@
 //! A fragment of a message with updates.
 
-use super::read_path;
+use super::{Ownership, read_path};
 use crate::codec::{PacketError, Reader, Writer, varint_len};
 use crate::ids::{ObjectIndex, PeerId};
 use crate::schema::GroupMask;
@@ -58,8 +58,8 @@ pub struct Introduction {
     pub path: String,
     /// The fingerprint of its schema.
     pub schema: u64,
-    /// The number of changes of its ownership.
-    pub epoch: u32,
+    /// The right of its owner.
+    pub ownership: Ownership,
 }
 
 /// The end of an object at an owner.
@@ -75,11 +75,11 @@ pub enum Fate {
 
 impl Fragment {
     /// The greatest number of bytes of the header.
-    pub const HEADER: usize = 2 + 8 + 4 + 4 + 2 + 2 + 8 + 1 + 4;
+    pub const HEADER: usize = 2 + 16 + 4 + 4 + 2 + 2 + 8 + 1 + 4;
 
     pub(super) fn write(&self, writer: &mut Writer) {
         writer
-            .u64(self.owner.0)
+            .peer(self.owner)
             .u32(self.run)
             .u32(self.number)
             .u16(self.position)
@@ -94,7 +94,7 @@ impl Fragment {
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
-        let owner = PeerId(reader.u64()?);
+        let owner = reader.peer()?;
         let (run, number, position, count) =
             (reader.u32()?, reader.u32()?, reader.u16()?, reader.u16()?);
         if position >= count {
@@ -139,9 +139,10 @@ impl UpdateRecord {
             varint_len(introduction.path.len() as u64)
                 + introduction.path.len()
                 + 8
-                + varint_len(u64::from(introduction.epoch))
+                + varint_len(u64::from(introduction.ownership.epoch))
+                + 1
         });
-        let fate = if matches!(self.fate, Some(Fate::Moved(_))) { 8 } else { 0 };
+        let fate = if matches!(self.fate, Some(Fate::Moved(_))) { 16 } else { 0 };
         varint_len(u64::from(self.object.0))
             + 1
             + introduction
@@ -164,11 +165,11 @@ impl UpdateRecord {
             None => 0,
         };
         writer.varint(u64::from(self.object.0)).u8(introduced | fate);
-        if let Some(Introduction { path, schema, epoch }) = &self.introduction {
-            writer.text(path).u64(*schema).varint(u64::from(*epoch));
+        if let Some(Introduction { path, schema, ownership }) = &self.introduction {
+            ownership.write(writer.text(path).u64(*schema));
         }
         if let Some(Fate::Moved(to)) = self.fate {
-            writer.u64(to.0);
+            writer.peer(to);
         }
         writer.varint(self.age).varint(u64::from(self.mask().0));
         for (_, bytes) in &self.groups {
@@ -185,13 +186,13 @@ impl UpdateRecord {
             Some(Introduction {
                 path: read_path(reader)?,
                 schema: reader.u64()?,
-                epoch: reader.varint32()?,
+                ownership: Ownership::read(reader)?,
             })
         };
         let fate = match flags & !INTRODUCED {
             0 => None,
             DELETED => Some(Fate::Deleted),
-            MOVED => Some(Fate::Moved(PeerId(reader.u64()?))),
+            MOVED => Some(Fate::Moved(reader.peer()?)),
             WITHDRAWN => Some(Fate::Withdrawn),
             _ => return Err(PacketError::Unknown(flags)),
         };

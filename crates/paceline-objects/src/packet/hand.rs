@@ -28,7 +28,7 @@ impl Hand {
             .groups
             .iter()
             .fold(GroupMask::default(), |mask, (group, _)| mask.with(GroupMask::of(*group)));
-        writer.u64(self.from.0).text(&self.path).u64(self.schema).varint(u64::from(self.epoch));
+        writer.peer(self.from).text(&self.path).u64(self.schema).varint(u64::from(self.epoch));
         writer.varint(u64::from(mask.0));
         for (_, bytes) in &self.groups {
             writer.block(bytes);
@@ -36,7 +36,7 @@ impl Hand {
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
-        let (from, path) = (PeerId(reader.u64()?), read_path(reader)?);
+        let (from, path) = (reader.peer()?, read_path(reader)?);
         let (schema, epoch, mask) =
             (reader.u64()?, reader.varint32()?, GroupMask(reader.varint32()?));
         let groups = mask

@@ -1,6 +1,6 @@
 //! The position of an observer, and its acknowledgements.
 
-use super::{UpdateClass, read_path};
+use super::{Ownership, UpdateClass, read_path};
 use crate::codec::{PacketError, Reader, Writer};
 use crate::contract::DelayParts;
 use crate::ids::PeerId;
@@ -49,8 +49,8 @@ pub struct Claim {
     pub path: String,
     /// Its owner.
     pub owner: PeerId,
-    /// The number of changes of its ownership.
-    pub epoch: u32,
+    /// The right of the owner.
+    pub ownership: Ownership,
 }
 
 impl ObserverView {
@@ -59,10 +59,10 @@ impl ObserverView {
     /// The greatest number of ranges of an [`FragmentAck`].
     pub const RANGES_MAX: usize = 32;
     /// The greatest number of claims.
-    pub const CLAIMS_MAX: usize = 64;
+    pub const CLAIMS_MAX: usize = 128;
 
     pub(super) fn write(&self, writer: &mut Writer) {
-        writer.u64(self.peer.0).u32(self.number);
+        writer.peer(self.peer).u32(self.number);
         let flags = u8::from(self.motion.is_some())
             | u8::from(self.direction.is_some()) << 1
             | u8::from(self.leaving) << 2;
@@ -85,7 +85,7 @@ impl ObserverView {
         writer.varint(self.acks.len() as u64);
         for FragmentAck { owner, class, generation, run, ranges } in &self.acks {
             writer
-                .u64(owner.0)
+                .peer(*owner)
                 .u8(u8::from(*class == UpdateClass::Promised))
                 .varint(u64::from(*generation))
                 .varint(u64::from(*run))
@@ -95,13 +95,13 @@ impl ObserverView {
             }
         }
         writer.varint(self.claims.len() as u64);
-        for Claim { path, owner, epoch } in &self.claims {
-            writer.text(path).u64(owner.0).varint(u64::from(*epoch));
+        for Claim { path, owner, ownership } in &self.claims {
+            ownership.write(writer.text(path).peer(*owner));
         }
     }
 
     pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
-        let (peer, number, flags) = (PeerId(reader.u64()?), reader.u32()?, reader.u8()?);
+        let (peer, number, flags) = (reader.peer()?, reader.u32()?, reader.u8()?);
         if flags > 7 {
             return Err(PacketError::Unknown(flags));
         }
@@ -125,8 +125,8 @@ impl ObserverView {
             .map(|_| {
                 Ok(Claim {
                     path: read_path(reader)?,
-                    owner: PeerId(reader.u64()?),
-                    epoch: reader.varint32()?,
+                    owner: reader.peer()?,
+                    ownership: Ownership::read(reader)?,
                 })
             })
             .collect::<Result<_, PacketError>>()?;
@@ -136,7 +136,7 @@ impl ObserverView {
 
 impl FragmentAck {
     fn read(reader: &mut Reader<'_>) -> Result<Self, PacketError> {
-        let owner = PeerId(reader.u64()?);
+        let owner = reader.peer()?;
         let class = match reader.u8()? {
             0 => UpdateClass::BestEffort,
             1 => UpdateClass::Promised,

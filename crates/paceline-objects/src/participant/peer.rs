@@ -1,11 +1,12 @@
 //! Another participant of the world.
 
+use super::ages::Ages;
 use crate::contract::{DelayParts, PromisedService};
 use crate::flight::{Flight, OpenExchanges};
 use crate::ids::PeerId;
 use crate::packet::{FragmentAck, ObserverView, PeerDescription, UpdateClass};
 use crate::receipts::Receipts;
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
 
 /// Another participant of the world.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub(super) struct Peer {
     pub(super) about: Option<PeerDescription>,
     /// When it was last heard.
     pub(super) heard: Instant,
+    /// The ages of its packets.
+    pub(super) ages: Ages,
     /// The number of its newest view.
     pub(super) view: Option<u32>,
     /// The times that its modules are charged.
@@ -36,6 +39,8 @@ pub(super) struct Peer {
     demanded: Option<Option<u32>>,
     /// How often it has forgotten the objects of this participant.
     known_generation: u32,
+    /// When objects were introduced anew because of that.
+    introduced: Option<Instant>,
 }
 
 /// A value for each class of updates.
@@ -74,11 +79,15 @@ pub(super) enum Receipt {
 }
 
 impl Peer {
+    /// The least time between two introductions of all objects. Later demands are repeated by the views.
+    const INTRODUCED_AGAIN: Duration = Duration::from_millis(500);
+
     pub(super) fn new(remembered: &Remembered, now: Instant) -> Self {
         let Remembered { generation, run, .. } = *remembered;
         Self {
             about: None,
             heard: now,
+            ages: Ages::new(now),
             view: None,
             parts: DelayParts::default(),
             granted: None,
@@ -90,6 +99,7 @@ impl Peer {
             generation,
             demanded: (generation > 0).then_some(None),
             known_generation: 0,
+            introduced: None,
         }
     }
 
@@ -174,8 +184,12 @@ impl Peer {
     pub(super) fn report(&mut self, view: &ObserverView, own: PeerId, now: Instant) -> bool {
         let mut forgotten = false;
         for ack in view.acks.iter().filter(|ack| ack.owner == own) {
-            forgotten |= self.known_generation != ack.generation;
-            self.known_generation = ack.generation;
+            let pauses = self.introduced.is_some_and(|at| now.since(at) < Self::INTRODUCED_AGAIN);
+            if self.known_generation != ack.generation && !pauses {
+                forgotten = true;
+                self.introduced = Some(now);
+                self.known_generation = ack.generation;
+            }
             if ack.run == self.run {
                 self.flights.get(ack.class).acknowledge(&ack.ranges, now, &mut self.open);
             }

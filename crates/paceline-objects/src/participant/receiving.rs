@@ -1,18 +1,19 @@
 //! Packets from other participants.
 
-use super::{Participant, SILENCE, WorldEvent, WorldTime};
+use super::{Participant, ReceivedPacket, SILENCE, WorldEvent, WorldTime};
 use crate::codec::PacketError;
 use crate::contract::{DelayParts, PromisedService, UpdateSizes};
 use crate::exchange::Observer;
 use crate::flight::Arrival;
-use crate::ids::PeerId;
+use crate::ids::{ObjectIndex, PeerId};
 use crate::interest::{Interest, InterestContract};
 use crate::modules::InteractorModules;
 use crate::motion::Motion;
-use crate::owned::OwnedObject;
-use crate::packet::{Claim, Fragment, ObserverView, Packet, PeerDescription, UpdateClass};
+use crate::packet::{
+    Claim, Fragment, ObserverView, Packet, PeerDescription, UpdateClass, outranks,
+};
 use crate::participant::peer::{Peer, Receipt};
-use crate::replicas::{ReplicaEvent, outranks};
+use crate::replicas::ReplicaEvent;
 use crate::schema::GroupMask;
 use paceline_sched::{Duration, Instant};
 
@@ -20,21 +21,23 @@ use paceline_sched::{Duration, Instant};
 const CLAIM_DELAY: Duration = Duration::from_millis(20);
 /// How soon an observer is informed that objects are introduced anew if no update informs it.
 const ANNOUNCE_DELAY: Duration = Duration::from_millis(200);
-/// How long a claim is repeated.
-const CLAIM_TIME: Duration = Duration::from_secs(2);
 
 impl Participant {
-    /// Takes a packet that was sent `age` ago; `class` is that of the channel on which it arrived.
+    /// Takes a packet. One that names a participant of another node than the one that sent it, or is not on the channel of
+    /// this participant, is dropped and counted as forged.
     ///
     /// # Errors
     /// Bytes that are no packet. They are counted and change nothing.
     pub fn receive(
         &mut self,
-        bytes: &[u8],
-        class: UpdateClass,
-        age: Duration,
+        received: &ReceivedPacket<'_>,
         time: WorldTime,
     ) -> Result<(), PacketError> {
+        if received.is_forged() {
+            self.counts.forged += 1;
+            return Ok(());
+        }
+        let ReceivedPacket { bytes, class, mut age, .. } = *received;
         let packet = Packet::decode(bytes).inspect_err(|_| self.counts.wrong += 1)?;
         let from = packet.from();
         if from == self.id {
@@ -46,19 +49,20 @@ impl Participant {
             if age >= SILENCE && !matches!(packet, Packet::PeerDescription(_)) {
                 return Ok(());
             }
-            if self.peers.len() >= self.settings.peers_max {
+            if !self.places.take(from.node(), 1) {
                 self.counts.too_many += 1;
                 return Ok(());
             }
-            let remembered = self.remembered.remove(&from).unwrap_or_default();
+            let remembered = self.recall(from);
             self.peers.insert(from, Peer::new(&remembered, time.now));
             self.silences.set(from, Some(time.now + SILENCE));
             if let Some(about) = remembered.about {
-                self.take_about(about, time.now);
+                self.know(about, time.now);
             }
         }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.heard = peer.heard.max(time.now);
+            age = peer.ages.plausible(age, time.now);
         }
         match packet {
             Packet::Fragment(fragment) => self.take_fragment(&fragment, class, age, time.now),
@@ -125,7 +129,7 @@ impl Participant {
         let here = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
         self.replicas.apply(fragment, here);
         for claim in self.replicas.claims() {
-            self.claim(claim, now);
+            self.claim(claim, fragment.owner, now);
         }
         self.defend(fragment, now);
     }
@@ -135,21 +139,29 @@ impl Participant {
         for introduction in
             fragment.updates.iter().filter_map(|update| update.introduction.as_ref())
         {
-            let Some(object) = self.owned.find(&introduction.path) else { continue };
-            let Some(epoch) = self.owned.get(object).map(OwnedObject::epoch) else { continue };
-            let claim = |owner, epoch| Claim { path: introduction.path.clone(), owner, epoch };
-            let (own, other) = (claim(self.id, epoch), claim(fragment.owner, introduction.epoch));
-            if outranks((other.owner, other.epoch), (own.owner, own.epoch)) {
-                self.claim(other.clone(), now);
+            let Some((object, own)) = self.own_claim(&introduction.path) else { continue };
+            let (path, owner) = (introduction.path.clone(), fragment.owner);
+            let other = Claim { path, owner, ownership: introduction.ownership };
+            if self.hand_overs.goes_to(object, &other) {
+                self.yield_to(object, other, now);
+            } else if other.takes(&own) && !self.adopted.is_past(object, &other, &own) {
+                self.claim(other.clone(), owner, now);
                 self.contests.note(object, other, now);
             } else {
                 let replica = self.replicas.get(&introduction.path);
                 if replica.is_some_and(|replica| replica.owner() == fragment.owner) {
                     self.replicas.adopt(&introduction.path);
                 }
-                self.claim(own, now);
+                self.claim(own, fragment.owner, now);
             }
         }
+    }
+
+    /// Returns the own object of a path and the claim to it.
+    pub(super) fn own_claim(&self, path: &str) -> Option<(ObjectIndex, Claim)> {
+        let object = self.owned.find(path)?;
+        let ownership = self.owned.get(object)?.ownership();
+        Some((object, Claim { path: path.to_owned(), owner: self.id, ownership }))
     }
 
     /// Yields the objects that others have claimed for long enough.
@@ -164,23 +176,32 @@ impl Participant {
         self.contests.next_wake()
     }
 
-    pub(super) fn claim(&mut self, claim: Claim, now: Instant) {
-        if self.claims.len() < ObserverView::CLAIMS_MAX || self.claims.contains_key(&claim.path) {
-            self.claims.insert(claim.path.clone(), (claim, now + CLAIM_TIME));
-            self.own.view_at = self.own.view_at.min(now + CLAIM_DELAY);
-        }
+    /// Publishes a claim soon, which a packet of another participant causes.
+    pub(super) fn claim(&mut self, claim: Claim, cause: PeerId, now: Instant) {
+        // Without room, the view makes some.
+        let _room = self.claims.insert(claim, cause.node(), now);
+        self.own.view_at = self.own.view_at.min(now + CLAIM_DELAY);
     }
 
-    fn take_about(&mut self, about: PeerDescription, now: Instant) {
+    fn take_about(&mut self, mut about: PeerDescription, now: Instant) {
         let Some(peer) = self.peers.get_mut(&about.peer) else { return };
-        if peer.about.as_ref().is_some_and(|known| known.revision >= about.revision) {
-            return;
+        if let Some(known) = peer.about.as_ref().map(|known| known.revision) {
+            let again = known == about.revision && self.replicas.lacks_schemas(about.peer);
+            if known >= about.revision && !again {
+                return;
+            }
         }
+        self.replicas.describe(about.peer, std::mem::take(&mut about.schemas));
+        self.know(about, now);
+    }
+
+    /// Takes a description without its schemas.
+    fn know(&mut self, about: PeerDescription, now: Instant) {
+        let Some(peer) = self.peers.get_mut(&about.peer) else { return };
         let (id, name, interest) = (about.peer, about.name.clone(), about.interest.clone());
         if peer.about.as_ref().is_none_or(|known| known.sizes != about.sizes) {
             self.interest_changes += 1;
         }
-        self.replicas.describe(id, &about.schemas);
         if peer.about.replace(about).is_none() {
             self.events.push_back(WorldEvent::Joined(id, name));
         }
@@ -191,7 +212,13 @@ impl Participant {
     }
 
     /// Begins to send objects to an observer, or changes how.
-    fn serve(&mut self, id: PeerId, interest: Interest, now: Instant) {
+    pub(super) fn serve(&mut self, id: PeerId, interest: Interest, now: Instant) {
+        if !self.charge_interest(id, &interest) {
+            self.counts.too_many += 1;
+            self.stop_serving(id);
+            self.unserved.insert(id);
+            return;
+        }
         if !self.interests.contains_key(&id) {
             if let Some(peer) = self.peers.get_mut(&id) {
                 // Its exchanges are numbered from 0 again.
@@ -203,6 +230,8 @@ impl Participant {
             let observer = Observer { range: interest.range, ..Observer::EVERYWHERE };
             if self.exchanges.join(id, observer, now).is_err() {
                 self.counts.too_many += 1;
+                self.interest_bytes.remove(&id);
+                self.unserved.insert(id);
                 return;
             }
         }
@@ -217,8 +246,19 @@ impl Participant {
         // The observer has joined.
         let _chosen = self.exchanges.choose(id, interest.modules, now);
         self.interests.insert(id, interest);
+        self.unserved.remove(&id);
         self.interest_changes += 1;
         self.promise(id, now);
+    }
+
+    /// Charges the memory of an interest instead of that of the observer's last one, and returns whether there is room.
+    fn charge_interest(&mut self, id: PeerId, interest: &Interest) -> bool {
+        let bytes = interest.memory_bytes();
+        if let Some(charge) = self.interest_bytes.get_mut(&id) {
+            return charge.resize(bytes);
+        }
+        let charge = self.replicas.charge(id, bytes);
+        charge.map(|charge| self.interest_bytes.insert(id, charge)).is_some()
     }
 
     /// Notes the service that the path to an observer has granted. While its interest has no contract or another one,
@@ -296,6 +336,8 @@ impl Participant {
         self.functions.remove(&peer);
         self.disabled.remove(&peer);
         self.interests.remove(&peer);
+        self.interest_bytes.remove(&peer);
+        self.unserved.remove(&peer);
         self.announcements.set(peer, None);
         self.interest_changes += 1;
         self.exchanges.leave(peer);
@@ -303,7 +345,7 @@ impl Participant {
 
     fn take_view(&mut self, view: &ObserverView, age: Duration, now: Instant) {
         if view.leaving {
-            self.forget(view.peer, true);
+            self.forget(view.peer, true, now);
             return;
         }
         let own = self.id;
@@ -326,7 +368,7 @@ impl Participant {
             let _checked = self.exchanges.observe(view.peer, observer);
         }
         for claim in &view.claims {
-            self.take_claim(claim, now);
+            self.take_claim(claim, view.peer, now);
         }
     }
 
@@ -346,15 +388,16 @@ impl Participant {
         }
     }
 
-    fn take_claim(&mut self, claim: &Claim, now: Instant) {
-        let Some(object) = self.owned.find(&claim.path) else { return };
-        let Some(epoch) = self.owned.get(object).map(OwnedObject::epoch) else { return };
-        if claim.owner == self.id || !outranks((claim.owner, claim.epoch), (self.id, epoch)) {
-            return;
-        }
-        if self.hand_overs.goes_to(object, claim) {
+    /// Takes a claim from the view of a participant. Only its own ones take an object. Of claims for others, the one that
+    /// they name learns of the conflict and claims its object itself.
+    fn take_claim(&mut self, claim: &Claim, by: PeerId, now: Instant) {
+        let Some((object, own)) = self.own_claim(&claim.path) else { return };
+        if claim.owner == self.id {
+            self.claim(own, by, now);
+        } else if claim.owner != by {
+        } else if self.hand_overs.goes_to(object, claim) {
             self.yield_to(object, claim.clone(), now);
-        } else {
+        } else if claim.takes(&own) && !self.adopted.is_past(object, claim, &own) {
             self.contests.note(object, claim.clone(), now);
         }
     }
@@ -363,20 +406,22 @@ impl Participant {
     pub(super) fn forget_silent(&mut self, now: Instant) -> Option<Instant> {
         while let Some(id) = self.silences.due(now) {
             match self.peers.get(&id).map(|peer| peer.heard + SILENCE) {
-                Some(end) if end <= now => self.forget(id, false),
+                Some(end) if end <= now => self.forget(id, false, now),
                 later => self.silences.set(id, later),
             }
         }
         self.silences.first().map(|(at, _)| at)
     }
 
-    fn forget(&mut self, id: PeerId, leaves: bool) {
+    fn forget(&mut self, id: PeerId, leaves: bool, now: Instant) {
         let Some(peer) = self.peers.remove(&id) else { return };
+        self.places.free_of(id.node(), 1);
         self.silences.set(id, None);
         self.overdue.set(id, None);
         self.stop_serving(id);
-        self.replicas.leave(id);
+        self.replicas.leave(id, !leaves);
         for object in self.hand_overs.abandon(id) {
+            self.owned.keep(object);
             self.events.push_back(WorldEvent::Kept(object, id));
         }
         let mut about = peer.about.clone();
@@ -386,13 +431,15 @@ impl Participant {
         if leaves {
             about = None;
         }
-        self.remembered.insert(id, peer.remember(about));
-        if self.remembered.len() > self.settings.peers_max {
-            let oldest = self.remembered.iter().min_by_key(|(_, peer)| peer.heard);
-            if let Some(oldest) = oldest.map(|(id, _)| *id) {
-                self.remembered.remove(&oldest);
-            }
-        }
+        self.remember(id, peer.remember(about), now);
+    }
+}
+
+impl Claim {
+    /// Returns whether its owner outranks that of another claim, which yields.
+    fn takes(&self, other: &Self) -> bool {
+        other.ownership.yields
+            && outranks((self.owner, self.ownership), (other.owner, other.ownership))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::flight::Flight;
 use crate::ids::{ObjectIndex, PeerId};
 use crate::pack::{OutgoingUpdate, pack};
 use crate::packet::{
-    Claim, Fate, Fragment, ObserverView, Packet, PeerDescription, UpdateClass, UpdateRecord,
+    Fate, Fragment, ObserverView, Packet, PeerDescription, UpdateClass, UpdateRecord,
 };
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -62,12 +62,18 @@ impl Participant {
     pub fn poll_decisions(&mut self, time: WorldTime) -> Option<Instant> {
         let WorldTime { now, .. } = time;
         let silent = self.forget_silent(now);
+        let remembered = self.forget_silent_for_long(now);
         self.replicas.expire(now);
         let resolved = self.resolve(now);
+        let retried = self.retry(now);
+        let reported = self.report_conflicts(now);
         self.publish(now);
         let expiry = self.expire(now);
         self.decide(now);
-        after(now, [silent, expiry, resolved, Some(self.own.publish_at)])
+        after(
+            now,
+            [silent, remembered, expiry, resolved, retried, reported, Some(self.own.publish_at)],
+        )
     }
 
     /// The second part of [`Self::poll`]: makes messages that are due, and their fragments. If there are too many for one
@@ -90,7 +96,7 @@ impl Participant {
     /// Returns the packet that reports that it leaves.
     #[must_use]
     pub fn farewell(&mut self) -> Outgoing {
-        let view = ObserverView { leaving: true, acks: Vec::new(), ..self.view() };
+        let view = ObserverView { leaving: true, acks: Vec::new(), ..self.view(self.own.view_at) };
         Outgoing { to: Destination::ObserverView, payload: Packet::ObserverView(view).encode() }
     }
 
@@ -121,17 +127,16 @@ impl Participant {
         if !news && self.claims.is_empty() && !self.own.moved && idle {
             return;
         }
-        let view = self.view();
+        let view = self.view(now);
         self.own.moved = false;
         self.own.viewed = Some(now);
-        self.claims.retain(|_, (_, until)| now < *until);
         self.outgoing.push_back(Outgoing {
             to: Destination::ObserverView,
             payload: Packet::ObserverView(view).encode(),
         });
     }
 
-    fn view(&mut self) -> ObserverView {
+    fn view(&mut self, now: Instant) -> ObserverView {
         let mut acks = Vec::new();
         for (owner, peer) in &mut self.peers {
             if acks.len() + 2 <= ObserverView::ACKS_MAX {
@@ -147,7 +152,7 @@ impl Participant {
             direction: self.own.direction,
             parts: self.own.costs.charged(),
             acks,
-            claims: self.claims.values().map(|(claim, _)| claim.clone()).collect::<Vec<Claim>>(),
+            claims: self.claims.publish(now),
             leaving: false,
         }
     }
@@ -175,6 +180,7 @@ impl Participant {
             outgoing.push_back(Outgoing { to, payload: Packet::Hand(hand.clone()).encode() });
         });
         for (object, to) in late {
+            self.owned.keep(object);
             self.events.push_back(WorldEvent::Kept(object, to));
         }
     }
@@ -206,6 +212,7 @@ impl Participant {
             let again = peer.is_some().then(|| time.now + Flight::TIMEOUT);
             self.announcements.set(id, again);
             let Some(peer) = peer else { continue };
+            self.stamp = time.stamp.max(self.stamp.saturating_add(1));
             let number = peer.flights.best_effort.send_empty(Fragment::HEADER, time.now);
             let packet = Packet::Fragment(Fragment {
                 owner: self.id,
@@ -213,7 +220,7 @@ impl Participant {
                 number,
                 position: 0,
                 count: 1,
-                sent: time.stamp,
+                sent: self.stamp,
                 error: time.error,
                 updates: Vec::new(),
             });
@@ -263,6 +270,13 @@ impl Participant {
         }
     }
 
+    /// Returns the time stamp of the next message. It is greater than the last one although the clock may be set back, so
+    /// that no state is older than the one before.
+    fn stamp(&mut self, time: WorldTime) -> u64 {
+        self.stamp = time.stamp.max(self.stamp.saturating_add(1));
+        self.stamp
+    }
+
     /// Makes the fragments of a message.
     fn message(&mut self, exchange: &Exchange, time: WorldTime) {
         let updates =
@@ -270,6 +284,7 @@ impl Participant {
         let modules = self.interests.get(&exchange.peer).map(|interest| interest.modules);
         let limit = modules.unwrap_or_default().fragment_bytes(self.settings.fragment_bytes);
         let packed = pack(updates, limit);
+        let sent = self.stamp(time);
         let Some(peer) = self.peers.get_mut(&exchange.peer) else { return };
         if packed.is_empty() {
             self.exchanges.delivered(exchange.peer, exchange.number, time.now);
@@ -294,7 +309,7 @@ impl Participant {
                 number,
                 position: u16::try_from(position).unwrap_or(u16::MAX),
                 count,
-                sent: time.stamp,
+                sent,
                 error: time.error,
                 updates: fragment.updates,
             });

@@ -16,11 +16,24 @@ pub struct ParticipantSettings {
     pub replicas_max: usize,
     /// The greatest number of other participants, from 1 to 10,000.
     pub peers_max: usize,
+    /// The greatest number of bytes of the objects and schemas of others, from 65,536 to 2^40; see [`Self::state_bytes_for`].
+    /// One node uses up to seven eighths of it.
+    pub state_bytes_max: usize,
+    /// Whether own objects pass to a participant that claims them with a higher rank, as after a partition. Objects that
+    /// do not yield change their owner only by a hand-over.
+    pub yields: bool,
 }
 
 impl Default for ParticipantSettings {
     fn default() -> Self {
-        Self { fragment_bytes: 1_200, objects_max: 20_000, replicas_max: 20_000, peers_max: 1_000 }
+        Self {
+            fragment_bytes: 1_200,
+            objects_max: 20_000,
+            replicas_max: 20_000,
+            peers_max: 1_200,
+            state_bytes_max: Self::state_bytes_for(20_000),
+            yields: true,
+        }
     }
 }
 
@@ -29,6 +42,15 @@ impl ParticipantSettings {
     #[must_use]
     pub const fn group_bytes_max(&self) -> usize {
         self.fragment_bytes.saturating_sub(Fragment::HEADER + PATH_MAX + 48)
+    }
+
+    /// Returns the memory for the objects of others that suffices for so many small replicas: 128 MiB at least.
+    #[must_use]
+    pub const fn state_bytes_for(replicas: usize) -> usize {
+        const LEAST: usize = 128 << 20;
+        const EACH: usize = 1_280;
+        let bytes = replicas.saturating_mul(EACH);
+        if bytes > LEAST { bytes } else { LEAST }
     }
 
     pub(super) fn exchange(&self) -> ExchangeSettings {
@@ -58,6 +80,7 @@ impl ParticipantSettings {
         range("fragment_bytes", self.fragment_bytes, 512, 65_536)?;
         range("objects_max", self.objects_max, 1, 1_000_000)?;
         range("replicas_max", self.replicas_max, 1, 1_000_000)?;
+        range("state_bytes_max", self.state_bytes_max, 65_536, 1 << 40)?;
         range("peers_max", self.peers_max, 1, 10_000)
     }
 }

@@ -13,7 +13,7 @@ use facts::Facts;
 use paceline_sched::Duration;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use thiserror::Error;
 
 /// The expressions of a declared semantic function, each optional.
@@ -49,6 +49,12 @@ pub struct DeclaredRule {
 impl DeclaredRule {
     /// The greatest length of an expression in bytes.
     pub const TEXT_MAX: usize = 512;
+
+    /// Returns the bytes of memory that the compiled expressions use: each byte of a text is one part at most.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let text = |text: &String| text.len() + compile::NODES_MAX.min(text.len()) * 256;
+        self.parts().into_iter().filter_map(|(_, part)| part.map(text)).sum()
+    }
 
     fn parts(&self) -> [(&'static str, Option<&String>); 5] {
         [
@@ -95,6 +101,9 @@ impl FromStr for DeclaredRule {
     }
 }
 
+/// The functions that expressions may use, the same for all observers.
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::default().with_stdlib()));
+
 /// A declared semantic function.
 pub struct DeclaredFunction {
     env: Arc<Env>,
@@ -116,7 +125,7 @@ impl DeclaredFunction {
             text.as_deref().map(|text| compile::compile(part, text)).transpose()
         };
         Ok(Self {
-            env: Arc::new(Env::default().with_stdlib()),
+            env: Arc::clone(&ENV),
             base,
             whom: compile("whom", &rule.whom)?,
             every: compile("every", &rule.every)?,

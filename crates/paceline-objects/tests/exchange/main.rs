@@ -488,3 +488,22 @@ fn too_many_objects_of_interest_are_counted() {
     let error = list.set_terms(ANN, BUS, Some(every(50)), START);
     assert_eq!(error, Err(ExchangeError::Pairs { peer: ANN, pairs: 1 }));
 }
+
+#[test]
+fn observers_of_one_node_leave_pairs_for_others() {
+    let settings = ExchangeSettings { pairs_max: 8, ..ExchangeSettings::default() };
+    let mut list = ExchangeList::new(settings);
+    for object in 0..4 {
+        list.create(ObjectIndex(object), &facts(0.0, &[1], START), START).unwrap();
+    }
+    let mut pairs = |node, observer| {
+        let peer = PeerId::of_node(node, observer);
+        list.join(peer, Observer::EVERYWHERE, START).unwrap();
+        let set = |object| list.set_terms(peer, ObjectIndex(object), Some(every(50)), START);
+        (0..4).map(set).filter(Result::is_ok).count()
+    };
+    assert_eq!([pairs(1, 1), pairs(1, 2), pairs(2, 1)], [4, 3, 1]);
+    list.leave(PeerId::of_node(1, 1));
+    let peer = PeerId::of_node(2, 1);
+    assert_eq!(list.set_terms(peer, ObjectIndex(3), Some(every(50)), START), Ok(()));
+}

@@ -139,7 +139,7 @@ impl World {
         if self.rules.peers.len() >= 4 {
             return;
         }
-        let peer = PeerId(self.next_peer);
+        let peer = PeerId(self.next_peer.into());
         self.next_peer += 1;
         self.list.join(peer, Observer::EVERYWHERE, self.now).unwrap();
         let modules = InteractorModules {

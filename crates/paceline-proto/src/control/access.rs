@@ -5,20 +5,23 @@
 //! neighbour without the right to relay is a *leaf*. Its records of other nodes are ignored, no path leads
 //! through it, and it sees only what its rights concern ([`view`]).
 
+mod announced;
+mod leaves;
 mod ledger;
 #[cfg(test)]
 mod tests;
 mod view;
 
+use super::Control;
 use super::admission::blank;
 use super::message::{Message, TOKEN_BYTES_MAX};
 use super::pair::Pair;
 use super::refusal::{ANY, Refusal, RefusalReason};
-use super::registry::{Change, EntryKey, PairKey, REFUSALS_MAX, Record, Registry};
-use super::{Control, ControlOutput};
+use super::registry::{Change, PairKey, REFUSALS_MAX, Record, Registry};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality};
 use crate::tag::Tag;
+use announced::Announced;
 use bytes::Bytes;
 use ledger::{Ledger, RightsByNode, qualities};
 use paceline_sched::Instant;
@@ -84,13 +87,19 @@ pub(super) struct Access {
     own_token: Option<Bytes>,
     /// The tokens that neighbours have shown, until [`Control::poll_token`] returns them; at most [`TOKENS_MAX`].
     shown: VecDeque<(NodeId, Bytes)>,
-    /// The announced refusals.
-    refused: BTreeMap<PairKey, Refusal>,
+    announced: Announced,
     /// The use of quotas by the pairs of the last round.
     ledger: Ledger,
+    /// The neighbours whose identities had too many pairs in the last round.
+    over: BTreeSet<NodeId>,
 }
 
 impl Access {
+    /// Returns the instant at which to announce further refusals.
+    pub(super) const fn wake_at(&self) -> Instant {
+        self.announced.wake_at()
+    }
+
     /// Returns the rights of a node; `None` if nothing is restricted.
     pub(super) fn rights(&self, registry: &Registry, node: NodeId) -> Option<Rights> {
         let policy = self.policy.as_ref()?;
@@ -290,7 +299,9 @@ impl Access {
         pair: &Pair<'_>,
         bits_per_s: [u64; 2],
     ) -> Result<(), ()> {
-        if open_link(registry, pair).is_some() {
+        let over = |node: Option<NodeId>| node.is_some_and(|node| self.over.contains(&node));
+        let too_many = over(pair.place.before) || over(pair.place.next);
+        if open_link(registry, pair).is_some() || too_many && !self.ledger.counts_request(pair) {
             return Err(());
         }
         if self.policy.is_none() {
@@ -332,10 +343,7 @@ impl Access {
             let request = registry.record(key.0.node).and_then(|it| it.subscriptions.get(&key.0));
             refuse(key, why, request.map_or(0, |request| request.revision));
         }
-        let own = |hop: NodeId| {
-            let record = registry.record(hop).into_iter().flat_map(|it| it.neighbours.keys());
-            record.copied().filter(move |&node| registry.is_own(hop, node)).chain([hop])
-        };
+        let own = |hop: NodeId| self.processes(registry, hop).chain([hop]);
         for (hop, node) in hops.flat_map(|hop| own(hop).map(move |node| (hop, node))) {
             let rights = self.rights(registry, hop);
             let Some((rights, record)) = rights.zip(registry.record(node)) else { continue };
@@ -482,37 +490,5 @@ impl Control {
                 self.show_again(hop);
             }
         }
-    }
-
-    fn report_denied(&mut self, refusal: &Refusal) {
-        let RefusalReason::Rights { of, lack } = refusal.reason else { return };
-        let (subscription, publisher) = (refusal.subscription, refusal.publisher);
-        let wanted = || self.subscription(subscription).map(|spec| spec.pattern.to_string());
-        let sent = || {
-            let spec = self.registry.record(publisher.node)?.publishers.get(&publisher)?;
-            Some(spec.tag.to_string())
-        };
-        let publishes = lack.right() == Right::Publish || subscription.index == ANY;
-        let (node, tag) = match publishes {
-            true => (publisher.node, sent()),
-            false => (subscription.node, wanted()),
-        };
-        let tag = tag.unwrap_or_default();
-        self.outputs.push_back(ControlOutput::Denied { node, of, lack, tag });
-    }
-
-    /// Announces the changes of the refusals for lack of rights.
-    pub(super) fn announce_rights(&mut self, refused: BTreeMap<PairKey, Refusal>) {
-        let before = core::mem::take(&mut self.access.refused);
-        for key in before.keys().filter(|key| !refused.contains_key(key)) {
-            self.announce(Change::Remove(EntryKey::Refusal(*key)), None);
-        }
-        for (key, refusal) in &refused {
-            if before.get(key) != Some(refusal) {
-                self.announce(Change::Refuse(refusal.clone()), None);
-                self.report_denied(refusal);
-            }
-        }
-        self.access.refused = refused;
     }
 }

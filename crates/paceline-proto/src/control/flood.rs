@@ -5,13 +5,14 @@ mod pace;
 use super::Control;
 use super::graph::Tree;
 use super::message::{Message, snapshot};
-use super::registry::{Applied, Change, EntryKey, NEIGHBOURS_MAX, NODES_MAX, Record};
+use super::registry::{Added, Applied, Change, EntryKey, NEIGHBOURS_MAX, NODES_MAX, Record};
 use crate::ids::NodeId;
 use crate::probes::ProbeInterval;
 use crate::wire::WireError;
+use crate::wire::record::RecordMessage;
 use crate::wire::segment::CONTROL_BYTES_MAX;
 use bytes::Bytes;
-use pace::Pace;
+use pace::{Pace, Payer};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
@@ -23,6 +24,8 @@ const DIGEST_BYTES: u64 = 25;
 const DIGEST_INTERVALS_MAX: u64 = 100;
 /// The shortest time between two digests to one neighbour, and between two requests for one record.
 const ASK_EVERY: Duration = Duration::from_millis(500);
+/// The time after which a record that was too long for its neighbour is requested again.
+const ASK_AFTER_EXCESS: Duration = Duration::from_secs(10);
 /// The shortest time between two versions above invented ones. With [`super::registry`]'s steps, nobody
 /// exhausts the versions within years.
 const OUTBID_EVERY: Duration = Duration::from_millis(100);
@@ -37,7 +40,7 @@ pub(super) const DECLARED_BYTES_MAX: usize = RECORD_BYTES_MAX - (1 << 20);
 #[derive(Debug, Default)]
 pub(super) struct State {
     digests: BTreeMap<NodeId, Digests>,
-    /// The time of the last request for each incomplete record.
+    /// The earliest time of the next request for each incomplete record.
     asked: BTreeMap<NodeId, Instant>,
     /// The time of the last version above an invented one.
     outbid: Option<Instant>,
@@ -47,9 +50,10 @@ pub(super) struct State {
     early: BTreeMap<NodeId, Vec<Bytes>>,
     /// The encoded size of this node's record when it was last computed, and of each change since then.
     own_bytes: usize,
-    /// The budgets of other nodes for changes, and the messages beyond them that were left out.
+    /// The budgets of other nodes for changes, the number of changes that exceeded them, and the node of the last one.
     pace: Pace,
-    left_out: u64,
+    dropped: u64,
+    exceeded: Option<NodeId>,
 }
 
 /// The digests to one neighbour.
@@ -99,14 +103,19 @@ impl State {
 
     /// Returns true if `node`'s record may be requested now.
     fn ask(&mut self, now: Instant, node: NodeId) -> bool {
-        if self.asked.get(&node).is_some_and(|&at| at + ASK_EVERY > now) {
+        if self.asked.get(&node).is_some_and(|next| *next > now) {
             return false;
         }
+        self.ask_after(node, now + ASK_EVERY);
+        true
+    }
+
+    /// Lets `node`'s record be requested from `next` on.
+    fn ask_after(&mut self, node: NodeId, next: Instant) {
         if self.asked.len() >= NODES_MAX {
             self.asked.clear();
         }
-        self.asked.insert(node, now);
-        true
+        self.asked.insert(node, next);
     }
 }
 
@@ -214,10 +223,12 @@ impl Control {
     }
 
     pub(super) fn receive(&mut self, from: NodeId, bytes: Bytes) -> Result<(), WireError> {
-        if self.is_too_frequent(from, &bytes) {
-            self.flood.left_out += 1;
+        if let Some(node) = self.too_frequent(from, &bytes) {
+            self.flood.dropped += 1;
+            self.flood.exceeded = Some(node);
             return Ok(());
         }
+        self.check_record(from, &bytes)?;
         match Message::decode(bytes.clone())? {
             Message::Digest(versions) => self.receive_digest(from, versions),
             Message::Need(node) => self.send_record(from, node),
@@ -251,22 +262,34 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the number of changes of other nodes' records that exceeded their rate and were dropped. Digests restore the
-    /// newest state.
+    /// Returns the number of changes of other nodes' records that exceeded their budget and were dropped. Digests restore
+    /// the newest state.
     #[must_use]
-    pub const fn left_out_changes(&self) -> u64 {
-        self.flood.left_out
+    pub const fn dropped_changes(&self) -> u64 {
+        self.flood.dropped
     }
 
-    /// Returns the node whose budget pays for a change of `node`'s record: a leaf pays for all processes of its host.
-    fn payer(&self, from: NodeId, node: NodeId) -> NodeId {
-        if self.access.is_leaf(&self.registry, from) { from } else { node }
+    /// Returns the node whose record has exceeded its budget of changes since the last call.
+    pub const fn take_exceeded(&mut self) -> Option<NodeId> {
+        self.flood.exceeded.take()
     }
 
-    /// Returns true if a message changes a record that has changed too often. Looks only at its first bytes.
-    fn is_too_frequent(&self, from: NodeId, bytes: &[u8]) -> bool {
-        let of = Message::node_of_change(bytes).filter(|node| *node != self.me);
-        of.is_some_and(|node| self.flood.pace.is_over(self.now, self.payer(from, node)))
+    /// Returns the owner of the budget for a change of `node`'s record: a leaf pays for all processes of its host, and all
+    /// leaves of one identity pay together.
+    fn payer(&self, from: NodeId, node: NodeId) -> Payer {
+        if !self.access.is_leaf(&self.registry, from) {
+            return Payer::Node(node);
+        }
+        self.access.proven(from).map_or(Payer::Node(from), Payer::Identity)
+    }
+
+    /// Returns the node that changes too often, if a message changes a record. Reads only its first bytes.
+    fn too_frequent(&self, from: NodeId, bytes: &[u8]) -> Option<NodeId> {
+        let change = RecordMessage::of(bytes)?;
+        let node = change.changed().filter(|node| *node != self.me)?;
+        let payer = self.payer(from, node);
+        let is_over = self.flood.pace.is_over(self.now, &payer);
+        is_over.then_some(if payer == Payer::Node(node) { node } else { from })
     }
 
     fn receive_delta(
@@ -288,6 +311,10 @@ impl Control {
             self.ask_for(from, node);
             return Ok(());
         }
+        let adds = !matches!(change, Change::Remove(_));
+        if adds && version == self.registry.version(node) + 1 {
+            self.check_room((from, node), || Added::Change(bytes.len()))?;
+        }
         match self.registry.apply((node, version), (change, bytes.len()))? {
             Applied::New => {
                 let payer = self.payer(from, node);
@@ -302,6 +329,37 @@ impl Control {
             Applied::Gap => self.ask_for(from, node),
         }
         Ok(())
+    }
+
+    /// Checks that a leaf with its identity has room for an addition to the registry. Otherwise its record is not requested
+    /// again for a while, and the message is charged.
+    fn check_room(
+        &mut self,
+        (from, node): (NodeId, NodeId),
+        added: impl FnOnce() -> Added,
+    ) -> Result<(), WireError> {
+        if !self.access.is_leaf(&self.registry, from) {
+            return Ok(());
+        }
+        let added = added();
+        let checked = self.registry.check_leaves(&self.access.same_identity(from), node, added);
+        if checked.is_err() {
+            self.flood.ask_after(node, self.now + ASK_AFTER_EXCESS);
+            let payer = self.payer(from, node);
+            self.flood.pace.charge(self.now, payer, added.bytes());
+        }
+        checked
+    }
+
+    /// Checks that a leaf has room for a whole record before its entries take memory.
+    fn check_record(&mut self, from: NodeId, bytes: &Bytes) -> Result<(), WireError> {
+        if !self.access.is_leaf(&self.registry, from) {
+            return Ok(());
+        }
+        match Message::least_held(bytes)? {
+            Some((node, held)) => self.check_room((from, node), || Added::Record(held)),
+            None => Ok(()),
+        }
     }
 
     fn ask_for(&mut self, from: NodeId, node: NodeId) {
@@ -336,10 +394,17 @@ impl Control {
             }
             return Ok(());
         }
+        let held = || Added::Record(record.held_bytes().max(bytes.len()));
+        self.check_room((from, node), held)?;
         let unread = self.unread_in(node, &record);
+        let is_known = self.registry.version(node) > 0;
         if self.registry.replace(self.now, (from, node), (record, bytes.len()))? == Applied::New {
             let payer = self.payer(from, node);
-            self.flood.pace.charge(self.now, payer, bytes.len());
+            if is_known {
+                self.flood.pace.charge_again(self.now, payer, bytes.len());
+            } else {
+                self.flood.pace.charge(self.now, payer, bytes.len());
+            }
             self.outputs.extend(unread);
             self.reach.topology_changed();
             self.flood.asked.remove(&node);

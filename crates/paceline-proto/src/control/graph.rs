@@ -78,6 +78,11 @@ impl Tree {
         self.before.contains_key(&node)
     }
 
+    /// Returns the node before a reached one on its path; `None` for the root.
+    pub(crate) fn before(&self, node: NodeId) -> Option<NodeId> {
+        self.before.get(&node).copied().filter(|_| node != self.root)
+    }
+
     /// Returns the records of the reached nodes, in order.
     pub(crate) fn records<'a>(
         &'a self,

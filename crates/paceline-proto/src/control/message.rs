@@ -1,10 +1,11 @@
 //! Control messages between neighbours, and their encoding.
 
-use super::codec::record::{put_change, put_record, read_change, read_record};
+use super::codec::record::{put_change, put_record, read_change, read_least_held, read_record};
 use super::registry::{Change, NAME_BYTES_MAX, NODES_MAX, Record, VERSION_MAX};
 use crate::ids::NodeId;
 use crate::rights::PeerName;
 use crate::text::is_plain;
+use crate::wire::record::{DELTA, DIGEST, FORGET, SNAPSHOT, TOKEN};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
 use paceline_admit::reserve;
@@ -14,15 +15,10 @@ pub const QUESTION_BYTES_MAX: usize = 8_192;
 /// The longest answer, in bytes.
 pub const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-const DIGEST: u8 = 1;
 const NEED: u8 = 2;
-const DELTA: u8 = 3;
-const SNAPSHOT: u8 = 4;
 const QUESTION: u8 = 5;
 const ANSWER: u8 = 6;
 const RESERVE: u8 = 7;
-const FORGET: u8 = 8;
-const TOKEN: u8 = 9;
 
 const OF_HOST: u8 = 0;
 const UNKNOWN: u8 = 1;
@@ -145,11 +141,14 @@ impl Message {
         bytes.first() == Some(&DIGEST)
     }
 
-    /// Returns the node whose record the message `bytes` changes, if it is such a message.
-    pub(crate) fn node_of_change(bytes: &[u8]) -> Option<NodeId> {
-        let (kind, rest) = bytes.split_first()?;
-        let node = rest.first_chunk().filter(|_| [DELTA, SNAPSHOT].contains(kind))?;
-        Some(NodeId(u64::from_le_bytes(*node)))
+    /// Returns the node of a whole record and the least memory that it needs, if the message `bytes` is one. Reads no entry.
+    pub(crate) fn least_held(bytes: &Bytes) -> Result<Option<(NodeId, usize)>, WireError> {
+        let mut reader = Reader::new(bytes.clone());
+        if reader.u8("control message")? != SNAPSHOT {
+            return Ok(None);
+        }
+        let node = NodeId(reader.u64("node")?);
+        read_least_held(&mut reader).map(|held| Some((node, held)))
     }
 
     pub(crate) fn encode(&self) -> Bytes {

@@ -1,9 +1,12 @@
 //! Computes this node's streams from the registry, and outputs their changes.
 
-use super::access::Blocked;
+mod report;
+
+use super::Control;
+use super::access::{Access, Blocked};
 use super::admission::{Admission, Round, impossible};
 use super::best_effort::BestEffort;
-use super::grant::Grant;
+use super::claims::Claims;
 use super::graph::Tree;
 use super::linger::Carried;
 use super::pair::Pair;
@@ -13,11 +16,9 @@ use super::routes::{self, Installed};
 use super::shares::share;
 use super::spec::SubscriptionSpec;
 use super::tie::Ties;
-use super::{Control, ControlOutput};
 use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey, Target};
-use core::mem;
 use paceline_admit::reserve::Key;
 use paceline_sched::Instant;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,20 @@ pub(super) fn publishers_of(
 ) -> impl Iterator<Item = PublisherId> {
     let from = heard.partition_point(|pair| pair.0 < subscription);
     heard.iter().skip(from).take_while(move |pair| pair.0 == subscription).map(|pair| pair.1)
+}
+
+/// Returns the pairs of this node, and those that are not among them because a leaf has too many.
+fn bounded<'a>(
+    (registry, tree): (&'a Registry, &'a Tree),
+    access: &mut Access,
+    admission: &Admission,
+) -> (Vec<Pair<'a>>, BTreeMap<PairKey, Blocked>) {
+    let contracts = admission.bookings().map(|booking| booking.pair).collect();
+    let allowance = access.allowance(registry, tree, contracts);
+    let mut pairs = routes::pairs(registry, (tree, &allowance), registry.me());
+    let too_many = routes::drop_excess(&mut pairs, &allowance).into_iter();
+    access.note_over(&allowance);
+    (pairs, too_many.map(|(key, (of, lack))| (key, Blocked::Rights(of, lack))).collect())
 }
 
 /// Returns the pairs that are not blocked.
@@ -128,15 +143,14 @@ fn lasting<'a>(
 }
 
 /// Returns the pairs that other nodes block, with the revisions of their requests.
-fn blocked_elsewhere(registry: &Registry, tree: &Tree, me: NodeId) -> BTreeMap<PairKey, u64> {
-    let others = tree.records(registry).filter(|(node, _)| *node != me);
-    let refusals = others.flat_map(|(_, record)| &record.refusals);
+fn blocked_elsewhere(claims: &Claims<'_>, me: NodeId) -> BTreeMap<PairKey, u64> {
+    let refusals = claims.refusals().filter(|(node, ..)| *node != me);
     let blocks = |refusal: &Refusal| {
         matches!(refusal.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
     };
     refusals
-        .filter(|(_, refusal)| blocks(refusal))
-        .map(|(&key, refusal)| (key, refusal.revision))
+        .filter(|(_, _, refusal)| blocks(refusal))
+        .map(|(_, &key, refusal)| (key, refusal.revision))
         .collect()
 }
 
@@ -160,29 +174,29 @@ impl Control {
         self.forget_scaling();
         let tree = Tree::new(&self.registry, self.me);
         self.registry.mark(self.now, |node| tree.reaches(node));
-        let pairs = routes::pairs(&self.registry, &tree, self.me);
+        let (pairs, too_many) = bounded((&self.registry, &tree), &mut self.access, &self.admission);
         let booked = routes::booked(&self.registry, self.admission.bookings(), self.me);
-        let blocked = self.access.blocked(&self.registry, pairs.iter().chain(&booked));
+        let mut blocked = self.access.blocked(&self.registry, pairs.iter().chain(&booked));
+        blocked.extend(too_many);
         let forbidden = reserved(&self.admission, &blocked);
         let rights = self.access.refusals(&self.registry, self.hops.keys().copied(), &blocked);
         let pairs = allowed(pairs, &blocked);
         let (me, registry, news) = (self.me, &self.registry, self.news);
         let ties = Ties::new(registry, &tree);
-        let denied = blocked_elsewhere(registry, &tree, me);
+        let claims = Claims::new(registry, &tree);
+        let denied = blocked_elsewhere(&claims, me);
         let barred = denied.keys().chain(blocked.keys()).copied().collect();
         let round = Round { me, registry, tree: &tree, news, ties: &ties, blocked: &barred };
         let (is_complete, mut marks) =
             decide(&mut self.admission, self.now, &round, &pairs, &denied);
         marks.extend(self.places.plan(registry, &tree, &self.admission, &pairs));
-        for key in forbidden {
-            self.admission.reservations.forbid(self.now, key);
-        }
+        forbidden.into_iter().for_each(|key| self.admission.reservations.forbid(self.now, key));
         let carrying = self.admission.carrying(&self.registry);
         let booked = routes::booked(&self.registry, carrying, self.me);
         let booked = complete(allowed(booked, &blocked), &ties, me);
         let (booked, announced) = lasting(booked, &self.registry, &self.announced);
-        let pairs = self.with_declined(&tree, pairs);
-        let Sorted { mut live, waiting, unanswered } = self.sort(&tree, &pairs, &booked);
+        let pairs = self.with_declined(&claims, pairs);
+        let Sorted { mut live, waiting, unanswered } = self.sort(&claims, &pairs, &booked);
         live.extend(booked.iter().map(|pair| (pair.key(), pair)));
         let shared = share(live.values().copied());
         live.extend(shared.iter().map(|pair| (pair.key(), pair)));
@@ -228,11 +242,10 @@ impl Control {
 
     /// Marks the pairs whose contract only the publisher requests, and their path refuses: they are carried as best
     /// effort.
-    fn with_declined<'a>(&self, tree: &Tree, mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
-        let refusals = tree.records(&self.registry).flat_map(|(_, record)| &record.refusals);
-        let of_contracts = refusals.filter(|(_, refusal)| refusal.is_of_contract());
+    fn with_declined<'a>(&self, claims: &Claims<'_>, mut pairs: Vec<Pair<'a>>) -> Vec<Pair<'a>> {
+        let of_contracts = claims.refusals().filter(|(_, _, refusal)| refusal.is_of_contract());
         let refused: BTreeSet<(PairKey, u64)> =
-            of_contracts.map(|(&key, refusal)| (key, refusal.revision)).collect();
+            of_contracts.map(|(_, &key, refusal)| (key, refusal.revision)).collect();
         for pair in pairs.iter_mut().filter(|pair| pair.is_asked_by_publisher()) {
             let (key, revision) = (pair.key(), pair.request.revision);
             let now = refused.contains(&(key, revision)) || self.admission.declines(key, revision);
@@ -246,14 +259,13 @@ impl Control {
     /// Sorts the pairs of this node by the state of their current requests.
     fn sort<'p, 'a>(
         &self,
-        tree: &Tree,
+        claims: &Claims<'_>,
         pairs: &'p [Pair<'a>],
         booked: &[Pair<'_>],
     ) -> Sorted<'p, 'a> {
-        let others = tree.records(&self.registry).filter(|(node, _)| *node != self.me);
-        let refusals = others.flat_map(|(_, record)| &record.refusals);
+        let others = claims.refusals().filter(|(node, ..)| *node != self.me);
         let foreign: BTreeMap<PairKey, u64> =
-            refusals.map(|(key, refusal)| (*key, refusal.revision)).collect();
+            others.map(|(_, key, refusal)| (*key, refusal.revision)).collect();
         let granted: BTreeMap<PairKey, u64> =
             booked.iter().map(|pair| (pair.key(), pair.request.revision)).collect();
         let mut sorted = Sorted::default();
@@ -278,57 +290,6 @@ impl Control {
             }
         }
         sorted
-    }
-
-    /// Reports new grants, new refusals, and their ends to the local subscriptions and publishers.
-    fn report_promises(
-        &mut self,
-        answers: BTreeMap<PairKey, Refusal>,
-        changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
-    ) {
-        let before = self.granted.keys().chain(self.refused.keys());
-        let before: BTreeSet<PairKey> = before.copied().collect();
-        self.report_refusals(answers, changes);
-        self.report_grants();
-        for (subscription, publisher) in before {
-            let key = (subscription, publisher);
-            if !self.granted.contains_key(&key) && !self.refused.contains_key(&key) {
-                self.outputs.push_back(ControlOutput::Withdrawn { subscription, publisher });
-            }
-        }
-    }
-
-    /// Reports new and changed grants to the local subscriptions and publishers.
-    fn report_grants(&mut self) {
-        let me = self.me;
-        let heard = |pair: &PairKey| {
-            pair.0.node != me || publishers_of(&self.heard, pair.0).any(|it| it == pair.1)
-        };
-        let granted: BTreeMap<PairKey, Grant> = self
-            .granted_here()
-            .filter(|(key, _)| heard(key) && !self.incomplete.contains(key))
-            .collect();
-        for (key, grant) in &granted {
-            if self.granted.get(key) != Some(grant) {
-                self.outputs.push_back(ControlOutput::Granted { grant: grant.clone() });
-            }
-        }
-        self.granted = granted;
-    }
-
-    /// Reports streams without the requested promise to local subscriptions, if new or changed.
-    fn report_best_effort(&mut self, best_effort: BTreeMap<PairKey, BestEffort>) {
-        let heard = |pair: &PairKey| {
-            publishers_of(&self.heard, pair.0).any(|publisher| publisher == pair.1)
-        };
-        let mut now = best_effort;
-        now.retain(|key, _| heard(key) && !self.granted.contains_key(key));
-        for (&(subscription, publisher), &why) in &now {
-            if self.best_effort.get(&(subscription, publisher)) != Some(&why) {
-                self.outputs.push_back(ControlOutput::BestEffort { subscription, publisher, why });
-            }
-        }
-        self.best_effort = now;
     }
 
     /// Returns the carried pairs of local subscriptions, ordered by subscription.
@@ -390,127 +351,28 @@ impl Control {
         handed
     }
 
-    fn report_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {
-        let before = mem::replace(&mut self.installed, installed);
-        let handed = self.handed_over(&before);
-        // Several changes may be handled together.
-        let installed = &self.installed;
-        self.handed.retain(|(source, hop, form)| {
-            let outputs = installed.get(source).map_or(&[][..], |it| &it.outputs);
-            let now = outputs.iter().any(|it| (it.target, it.form) == (Target::Hop(*hop), *form));
-            !now && installed.keys().any(|it| it.publisher == source.publisher)
-        });
-        self.handed.extend(handed);
-        for (&source, now) in &self.installed {
-            if before.get(&source) != Some(now) {
-                let Installed { publisher, from, entry, outputs } = now.clone();
-                let from = from.into_iter().collect();
-                self.outputs.push_back(ControlOutput::Install {
-                    source,
-                    publisher,
-                    from,
-                    entry,
-                    outputs,
-                });
-            }
-        }
-        for (source, Installed { publisher, .. }) in before {
-            if !self.installed.contains_key(&source) {
-                self.outputs.push_back(ControlOutput::Install {
-                    source,
-                    publisher,
-                    from: Vec::new(),
-                    entry: Vec::new(),
-                    outputs: Vec::new(),
-                });
-            }
-        }
-    }
-
-    /// Reports changes for existing local publishers only.
-    fn report_matching(&mut self, mut matching: BTreeSet<PublisherId>) {
-        matching.retain(|publisher| publisher.node == self.me);
-        let before = mem::replace(&mut self.matching, matching);
-        let Some(mine) = self.registry.record(self.me) else { return };
-        for &publisher in before.symmetric_difference(&self.matching) {
-            if mine.publishers.contains_key(&publisher) {
-                let matching = self.matching.contains(&publisher);
-                self.outputs.push_back(ControlOutput::Matching { publisher, matching });
-            }
-        }
-    }
-
-    fn report_heard(&mut self, heard: Vec<PairKey>) {
-        let before = mem::replace(&mut self.heard, heard);
-        let Some(mine) = self.registry.record(self.me) else { return };
-        for &subscription in mine.subscriptions.keys() {
-            let now = || publishers_of(&self.heard, subscription);
-            if !now().eq(publishers_of(&before, subscription)) {
-                let publishers = now().collect();
-                self.outputs.push_back(ControlOutput::Subscribed { subscription, publishers });
-            }
-        }
-    }
-
     /// Returns the refusals of the current requests of local subscriptions and publishers. Refusals of older
     /// requests no longer apply. If several nodes refuse the same pair, the first node's refusal counts.
     fn refusals_here(&self, tree: &Tree) -> BTreeMap<PairKey, Refusal> {
         let mut refused: BTreeMap<PairKey, Refusal> = BTreeMap::new();
         let mine = self.registry.record(self.me);
-        for (_, record) in tree.records(&self.registry) {
-            for (key, refusal) in &record.refusals {
-                // The other end cannot help that a right is missing.
-                let [sends, receives] = refusal.concerned_ends();
-                let concerns = mine.is_some_and(|mine| {
-                    // Of a contract that only the publisher requests, the subscription learns that it has none.
-                    let asks = |spec: &SubscriptionSpec| {
-                        spec.wants_contract() || !refusal.is_of_contract()
-                    };
-                    receives && mine.subscriptions.get(&key.0).is_some_and(asks)
-                        || sends && mine.publishers.contains_key(&key.1)
-                });
-                let current = || self.subscription(key.0).map(|spec| spec.revision);
-                let current = key.0.index == ANY || current() == Some(refusal.revision);
-                if concerns && !refused.contains_key(key) && current {
-                    refused.insert(*key, refusal.clone());
-                }
+        let claims = Claims::new(&self.registry, tree);
+        for (_, key, refusal) in claims.refusals() {
+            // The other end cannot help that a right is missing.
+            let [sends, receives] = refusal.concerned_ends();
+            let concerns = mine.is_some_and(|mine| {
+                // Of a contract that only the publisher requests, the subscription learns that it has none.
+                let asks =
+                    |spec: &SubscriptionSpec| spec.wants_contract() || !refusal.is_of_contract();
+                receives && mine.subscriptions.get(&key.0).is_some_and(asks)
+                    || sends && mine.publishers.contains_key(&key.1)
+            });
+            let current = || self.subscription(key.0).map(|spec| spec.revision);
+            let current = key.0.index == ANY || current() == Some(refusal.revision);
+            if concerns && !refused.contains_key(key) && current {
+                refused.insert(*key, refusal.clone());
             }
         }
         refused
-    }
-
-    /// Reports grants of local subscriptions without the requested spare, if new.
-    fn report_unspared(&mut self, unspared: BTreeMap<PairKey, Refusal>) {
-        for (key, refusal) in &unspared {
-            if self.unspared.get(key) != Some(refusal) {
-                self.outputs.push_back(ControlOutput::NoSpare { refusal: refusal.clone() });
-            }
-        }
-        self.unspared = unspared;
-    }
-
-    /// Reports new and changed refusals. The refusal of a change that keeps its previous stream is reported
-    /// only with the change.
-    fn report_refusals(
-        &mut self,
-        refused: BTreeMap<PairKey, Refusal>,
-        changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
-    ) {
-        let held = self.admission.carrying(&self.registry).map(|it| it.pair);
-        let held: BTreeSet<PairKey> = held.filter(|key| !self.incomplete.contains(key)).collect();
-        let of_spare = |(key, refusal): &(PairKey, Refusal)| {
-            refusal.spare && held.contains(key) && key.0.node == self.me
-        };
-        let (unspared, mut refused): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            refused.into_iter().partition(of_spare);
-        self.report_unspared(unspared);
-        refused.retain(|key, _| !held.contains(key) && !changes.contains_key(&key.0));
-        for (&key, refusal) in &refused {
-            if self.refused.get(&key) != Some(refusal) {
-                let ((subscription, publisher), refusal) = (key, refusal.clone());
-                self.outputs.push_back(ControlOutput::Refused { subscription, publisher, refusal });
-            }
-        }
-        self.refused = refused;
     }
 }

@@ -3,6 +3,7 @@
 mod record;
 mod table;
 
+pub(super) use record::least_held;
 pub(crate) use record::{Change, EntryKey, Mark, PairKey, Record};
 pub(super) use record::{
     MARKS, MARKS_MAX, NEIGHBOURS, PLACES, PLACES_MAX, PUBLISHERS, REFUSALS, SUBSCRIPTIONS,
@@ -15,7 +16,7 @@ use crate::form::Proxy;
 use crate::ids::NodeId;
 use crate::wire::WireError;
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use table::below;
 
 /// The most nodes in a registry.
@@ -38,6 +39,9 @@ const UNCONFIRMED_FOR: Duration = Duration::from_secs(1);
 /// The default of the memory of all records of other nodes together, in bytes.
 const BYTES_MAX: usize = 32 << 20;
 
+/// The leaves of one identity may use one in so many parts of it.
+const LEAF_PART: usize = 8;
+
 /// The memory of an entry that a change adds, next to its encoded bytes. A short subscription takes about 450 bytes.
 const CHANGE_BYTES: usize = 448;
 /// The size of changes after which a record's own size is computed again.
@@ -56,6 +60,23 @@ pub(crate) enum Applied {
     Old,
     /// Earlier changes are missing.
     Gap,
+}
+
+/// The memory that a message adds, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Added {
+    /// By an entry of this encoded size.
+    Change(usize),
+    /// By a record in place of the one before.
+    Record(usize),
+}
+
+impl Added {
+    pub(crate) const fn bytes(self) -> usize {
+        match self {
+            Self::Change(bytes) | Self::Record(bytes) => bytes,
+        }
+    }
 }
 
 /// Returns the highest version that an owner with `version` outbids.
@@ -114,6 +135,39 @@ impl Registry {
         self.bytes
     }
 
+    /// Checks that `from`, neighbours of one identity that do not relay, have room for a message of `bytes` about `node`: an
+    /// addition, or a whole record.
+    pub(crate) fn check_leaves(
+        &self,
+        from: &BTreeSet<NodeId>,
+        node: NodeId,
+        added: Added,
+    ) -> Result<(), WireError> {
+        let theirs = |of: &NodeId, entry: &Entry| {
+            from.contains(&entry.from) || from.contains(of) || *of == node
+        };
+        let theirs = || self.entries.iter().filter(|(of, entry)| theirs(of, entry));
+        let (others, adds) = match added {
+            Added::Change(bytes) => (None, bytes + CHANGE_BYTES),
+            Added::Record(bytes) => (Some(node), bytes),
+        };
+        let used = |bytes: fn(&Entry) -> usize| -> usize {
+            let counted = theirs().filter(|(of, _)| Some(**of) != others);
+            counted.map(|(_, entry)| bytes(entry)).sum()
+        };
+        let max = self.bytes_max / LEAF_PART;
+        if used(|entry| entry.bytes) + adds <= max {
+            return Ok(());
+        }
+        // Changes may have overestimated the records.
+        let value = used(|entry| entry.record.held_bytes()) + adds;
+        if value <= max {
+            return Ok(());
+        }
+        let (value, max) = (value as u64, max as u64);
+        Err(WireError::TooLarge { field: "bytes of the records of a leaf", value, max })
+    }
+
     /// Returns the number of changes of hops so far: paths stay the same while it does.
     pub(crate) const fn hop_changes(&self) -> u64 {
         self.hop_changes
@@ -169,12 +223,12 @@ impl Registry {
         lists(one, other) && lists(other, one)
     }
 
-    /// Returns true if `node` is a process of the host of `host`: `host` says so, and both are linked.
+    /// Returns true if `node` is a process of the host of `host`: both say so.
     pub(crate) fn is_own(&self, host: NodeId, node: NodeId) -> bool {
-        self.claims(host, node) && self.linked(host, node)
+        self.claims(host, node) && self.claims(node, host)
     }
 
-    /// Returns true if `host` says that `node` is a process of its host.
+    /// Returns true if `host` says that `node` and itself are processes of one host.
     pub(crate) fn claims(&self, host: NodeId, node: NodeId) -> bool {
         let hop = self.record(host).and_then(|record| record.neighbours.get(&node));
         hop.is_some_and(|hop| hop.own)

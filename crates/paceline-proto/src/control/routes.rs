@@ -1,5 +1,6 @@
 //! Routing: the pairs on whose path this node is, and the streams that result.
 
+use super::allowance::{Allowance, Asked, NAMED_MAX, PairOf};
 use super::best_effort::BestEffort;
 use super::booking::Booking;
 use super::contract::{demand, level, promise};
@@ -13,8 +14,10 @@ use super::spec::{PublisherSpec, SubscriptionSpec};
 use super::split::Split;
 use crate::entry::EntryLimit;
 use crate::form::{Form, Proxy};
-use crate::ids::{NodeId, SubscriptionId};
+use crate::ids::NodeId;
 use crate::plan::{OutputPlan, SourceKey, Target};
+use crate::rights::Lack;
+use crate::tag::{Pattern, Tag};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -63,11 +66,18 @@ pub(crate) fn booked<'a>(
     bookings.filter_map(of).collect()
 }
 
+fn same_node(one: &Asked<'_>, other: &Asked<'_>) -> bool {
+    one.0.node == other.0.node
+}
+
+/// The pairs of a node that are refused because of their number.
+pub(super) type TooMany = BTreeMap<PairKey, (NodeId, Lack)>;
+
 /// An index of subscriptions by tag. Only patterns with wildcards must be matched one by one.
 #[derive(Default)]
 struct Index<'a> {
-    by_tag: BTreeMap<&'a str, Vec<(SubscriptionId, &'a SubscriptionSpec)>>,
-    by_pattern: Vec<(SubscriptionId, &'a SubscriptionSpec)>,
+    by_tag: BTreeMap<&'a str, Vec<Asked<'a>>>,
+    by_pattern: Vec<Asked<'a>>,
     nodes: BTreeSet<NodeId>,
     /// True if a path may lead through a proxy between its ends.
     detours: bool,
@@ -90,18 +100,26 @@ impl<'a> Index<'a> {
         index
     }
 
-    fn matching<'b>(
-        &'b self,
-        spec: &'b PublisherSpec,
-    ) -> impl Iterator<Item = (SubscriptionId, &'a SubscriptionSpec)> + use<'a, 'b> {
-        let exact = self.by_tag.get(spec.tag.as_str()).into_iter().flatten();
-        let wild = self.by_pattern.iter().filter(|(_, asked)| asked.pattern.matches(&spec.tag));
+    /// Returns the subscriptions that match the tag.
+    fn matching<'b>(&'b self, tag: &'b Tag) -> impl Iterator<Item = Asked<'a>> + use<'a, 'b> {
+        let exact = self.by_tag.get(tag.as_str()).into_iter().flatten();
+        let wild = self.by_pattern.iter().filter(|(_, asked)| asked.pattern.matches(tag));
         exact.chain(wild).copied()
+    }
+
+    /// Returns the subscriptions that may match the tag, by node. Those with wildcards must still be matched.
+    fn by_node<'b>(&'b self, tag: &Tag) -> impl Iterator<Item = &'b [Asked<'a>]> + use<'a, 'b> {
+        let exact = self.by_tag.get(tag.as_str()).map_or(&[][..], Vec::as_slice);
+        exact.chunk_by(same_node).chain(self.by_pattern.chunk_by(same_node))
     }
 }
 
-/// Returns every pair whose path includes `me`, ordered by key.
-pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -> Vec<Pair<'a>> {
+/// Returns every pair whose path includes `me`, ordered by key, without those that are too many.
+pub(crate) fn pairs<'a>(
+    registry: &'a Registry,
+    (reached, allowance): (&'a Tree, &Allowance),
+    me: NodeId,
+) -> Vec<Pair<'a>> {
     let index = Index::new(registry, reached);
     let mut router = Router::new(registry);
     let mut pairs = Vec::new();
@@ -116,9 +134,9 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
             continue;
         }
         for (&publisher, spec) in &record.publishers {
-            for (subscription, request) in index.matching(spec) {
+            let mut add = |(subscription, request): Asked<'a>| {
                 if request.local && subscription.node != node {
-                    continue;
+                    return false;
                 }
                 let key = (subscription, publisher);
                 let direct = places.get(&subscription.node);
@@ -131,15 +149,40 @@ pub(crate) fn pairs<'a>(registry: &'a Registry, reached: &'a Tree, me: NodeId) -
                     None => direct.map(at_end),
                     Some(route) => detoured(registry, (key, spec, request), route, (direct, me)),
                 };
-                let Some(pair) = pair else { continue };
+                let Some(pair) = pair else { return false };
                 let idle = registry.mark_of(key, request.revision) == Some(Mark::Idle);
                 let without = idle.then_some(BestEffort::Idle);
                 pairs.push(Pair { without, ..pair });
+                true
+            };
+            if allowance.is_unlimited() {
+                index.matching(&spec.tag).for_each(|it| _ = add(it));
+                continue;
+            }
+            let matches = |it: &Pattern| it.is_tag() || it.matches(&spec.tag);
+            let mut add = |it: Asked<'a>| matches(&it.1.pattern) && add(it);
+            for asked in index.by_node(&spec.tag) {
+                allowance.take((publisher, &spec.tag), asked, &mut add);
             }
         }
     }
     pairs.sort_unstable_by_key(Pair::key);
     pairs
+}
+
+/// Removes the pairs that are too many, and returns some of them with the reasons.
+pub(super) fn drop_excess(pairs: &mut Vec<Pair<'_>>, allowance: &Allowance) -> TooMany {
+    let mut too_many = TooMany::new();
+    if allowance.is_exceeded() {
+        pairs.retain(|pair| {
+            let Some(missing) = allowance.drops(pair.key(), &PairOf::of(pair)) else { return true };
+            if too_many.len() < NAMED_MAX {
+                too_many.insert(pair.key(), missing);
+            }
+            false
+        });
+    }
+    too_many
 }
 
 /// The complete set of streams that leave a source.

@@ -47,7 +47,7 @@ impl Link {
         if now < self.pacer.control_ready_at() {
             return None;
         }
-        let node = self.hops.next_control(now)?;
+        let node = self.hops.next_control(now, &self.pacer.wire)?;
         Some((node, self.control_room(now)?))
     }
 
@@ -76,7 +76,7 @@ impl Link {
 
     /// Returns the deadline of the next contracted content; `None` if the next content has no contract or no
     /// deadline.
-    fn promised_due(&mut self, now: Instant) -> Option<Instant> {
+    pub(super) fn promised_due(&mut self, now: Instant) -> Option<Instant> {
         let due = match self.next_work(now)?.1 {
             Next::Head(index) if self.streams.is_promised(index) => {
                 self.discipline.virtual_deadline(index)?

@@ -51,7 +51,9 @@ impl Link {
             None => self.next_work(now).map(|(node, _)| node),
         };
         // A bare frame is short, so it is sent first, unless the next frame carries the same header.
-        if let Some(node) = self.hops.wants_bare_frame(now, next) {
+        if let Some(node) = self.hops.wants_bare_frame(now, next)
+            && self.may_answer(now)
+        {
             self.fill_bare(now, node, out);
             return Some(node);
         }
@@ -131,6 +133,8 @@ impl Link {
         self.pacer.handle_sent(now, wire);
         if greets {
             self.charge_greeting(now, wire);
+        } else {
+            self.answers.charge(now, self.pacer.wire.time_of(wire));
         }
         self.count_sent(node, wire);
     }

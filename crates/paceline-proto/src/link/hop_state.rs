@@ -77,6 +77,9 @@ impl Link {
     }
 
     pub(super) fn apply(&mut self, node: NodeId, change: Option<HopChange>) {
+        if change.is_some() {
+            self.hops.count_up();
+        }
         match change {
             Some(HopChange::Up) => {
                 self.take_up(node);

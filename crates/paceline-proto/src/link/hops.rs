@@ -3,12 +3,14 @@
 mod answer;
 mod attendance;
 mod closes;
+mod control_queue;
 mod flight;
 mod greetings;
 mod hop;
 mod ledger;
 mod losses;
 mod neighbour;
+mod record_queue;
 mod rtt;
 mod smoothed;
 mod stamp;
@@ -36,6 +38,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Hops {
     neighbours: BTreeMap<NodeId, Neighbour>,
+    /// The number of neighbours that are up, so that a frame need not ask all of them.
+    up: usize,
     /// Closes for removed neighbours, in case they return.
     parted: Parted,
     /// The interval of probes to each of them.
@@ -66,17 +70,22 @@ impl Hops {
     /// Gives all neighbours the interval of probes that those which are up can share on this wire. The others are not
     /// probed: otherwise anybody could make the node notice the loss of its neighbours late.
     pub(super) fn share_probes(&mut self, now: Instant, wire: &Wire) {
-        let up = self.neighbours.values().filter(|it| it.hop.is_up()).count();
-        let probes = ProbeInterval::of(wire.capacity, up);
+        let probes = ProbeInterval::of(wire.capacity, self.up);
         if probes != self.probes {
             self.probes = probes;
             self.neighbours.values_mut().for_each(|it| it.hop.set_probe_interval(now, probes));
         }
     }
 
+    /// Counts the neighbours that are up, after one of them has changed.
+    pub(super) fn count_up(&mut self) {
+        self.up = self.neighbours.values().filter(|it| it.hop.is_up()).count();
+    }
+
     /// Removes a neighbour, except for the closes that it may not have received.
     pub(super) fn part(&mut self, node: NodeId) {
         let Some(mut neighbour) = self.neighbours.remove(&node) else { return };
+        self.count_up();
         self.greetings.remember(node, &neighbour.hop);
         neighbour.keep_closes();
         neighbour.notices.into_iter().for_each(|close| self.parted.keep(node, close));
@@ -150,8 +159,18 @@ impl Hops {
         self.neighbours.iter().find_map(wants)
     }
 
+    /// Returns true if no neighbour needs a greeting.
+    fn all_up(&self) -> bool {
+        self.up == self.neighbours.len()
+    }
+
     /// Returns the hop to greet, if a greeting is due and their share has room for it.
+    #[inline]
     pub(super) fn wants_greeting(&self, now: Instant, wire: &Wire) -> Option<NodeId> {
+        if self.all_up() { None } else { self.next_greeted(now, wire) }
+    }
+
+    fn next_greeted(&self, now: Instant, wire: &Wire) -> Option<NodeId> {
         if now < self.greetings.ready_at(wire) {
             return None;
         }
@@ -161,9 +180,13 @@ impl Hops {
     }
 
     /// Returns the hop for the next control message.
-    pub(super) fn next_control(&self, now: Instant) -> Option<NodeId> {
+    pub(super) fn next_control(&self, now: Instant, wire: &Wire) -> Option<NodeId> {
         let mut nodes = self.neighbours.iter();
-        nodes.find_map(|(node, n)| n.may_send_control(now).then_some(*node))
+        nodes.find_map(|(node, it)| self.may_send_control(now, it, wire).then_some(*node))
+    }
+
+    fn may_send_control(&self, now: Instant, neighbour: &Neighbour, wire: &Wire) -> bool {
+        neighbour.may_send_control(now) && !self.is_silent(now, &neighbour.hop, wire)
     }
 
     /// Processes timeouts. Returns the changes of silent hops.
@@ -190,13 +213,15 @@ impl Hops {
     /// Returns the instant at which a hop needs a frame, a timeout or a loss check next.
     pub(super) fn next_wake(&self, now: Instant, pacer: &Pacer) -> Instant {
         let (mut next, paced) = (Instant::FAR, pacer.ready_at());
-        let greets = self.greetings.ready_at(&pacer.wire).max(pacer.control_ready_at()).max(paced);
+        let greets =
+            || self.greetings.ready_at(&pacer.wire).max(pacer.control_ready_at()).max(paced);
+        let greets = if self.all_up() { paced } else { greets() };
         for neighbour in self.neighbours.values() {
             let frame = neighbour.hop.next_frame();
             let frame = frame.max(if neighbour.hop.is_up() { paced } else { greets });
             next = next.min(frame).min(neighbour.hop.next_timeout());
             next = next.min(neighbour.hop.next_loss(now));
-            if neighbour.may_send_control(now) {
+            if self.may_send_control(now, neighbour, &pacer.wire) {
                 next = next.min(pacer.control_ready_at().max(paced));
             }
         }

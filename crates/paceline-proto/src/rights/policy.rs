@@ -4,7 +4,7 @@ use super::{Rights, RuleRights};
 use std::sync::Arc;
 
 /// The identity of a neighbour, as its link knows it.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PeerName {
     /// A process of this host and user. Nodes behind it count as the same.
     Host,

@@ -458,6 +458,23 @@ fn processes_of_a_leafs_host_have_its_rights_and_no_others_behind_it_do() {
 }
 
 #[test]
+fn a_leaf_names_the_right_that_a_process_of_its_neighbours_host_lacks() {
+    // 0 and 1 are leaves for each other, and 2 is a process of the host of 1.
+    let rules = [policy([(1, subscribes(&["cam"]))]), policy([(0, publishes(&["**"]))])];
+    let mut net = net([rules.map(Some).to_vec(), vec![None]].concat(), &[(0, 1)]);
+    let own = paceline_proto::control::HopInfo { own: true, ..link("host", None) };
+    for (one, other) in [(1, 2), (2, 1)] {
+        net.nodes[one].set_peer(net.now, id(other), PeerName::Host);
+    }
+    net.join_over(1, 2, own.clone(), own);
+    net.settle();
+    net.publish(0, camera("secret"));
+    net.subscribe(2, promised("secret"));
+    net.run(Duration::from_secs(10));
+    assert_eq!(lacks(&net.seen[2].refused), [(id(1), 0, Lack::Right(Right::Subscribe))]);
+}
+
+#[test]
 fn a_dry_run_names_the_limit_of_a_right() {
     let quotas = Quotas { within_min: Some(Duration::from_millis(100)), ..Quotas::default() };
     let narrow = RuleRights { quotas, ..subscribes(&["left"]) };

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
 use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_proto::wire::frame::FrameBuf;
-use paceline_proto::{Carrier, Encoding, Form, Kind, NodeId, PublisherId, RawSample, Timestamp};
+use paceline_proto::{
+    Carrier, Encoding, Form, Kind, NodeId, ProbeInterval, PublisherId, RawSample, Timestamp,
+};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Contract, Duration, Instant, Late};
 use std::collections::{BTreeMap, VecDeque};
@@ -211,6 +213,10 @@ fn strangers(carrier: Carrier, speaking: usize) {
         println!("newcomer {id} is up after {}", up.unwrap());
     }
     node.run(Duration::from_millis(500), None);
+    let mut hops = node.link.hops();
+    let (_, honest) = hops.find(|(id, _)| *id == NodeId(2)).unwrap();
+    let alone = ProbeInterval::of(Capacity::from_bits_per_s(CAPACITY).ok(), 5);
+    assert_eq!(honest.probe_interval(), alone, "its loss is noticed as early as without strangers");
     let most = node.most_per_second(began);
     let total: u64 = node.sent.iter().map(|(_, bytes)| bytes).sum();
     println!("{carrier:?}, {speaking} speak: {most} bytes per second at most, {total} in all");

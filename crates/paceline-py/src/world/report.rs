@@ -82,12 +82,14 @@ pub(super) fn of<'py>(py: Python<'py>, report: &WorldReport) -> PyResult<Bound<'
         ("wrong", report.applied.wrong),
         ("unknown", report.applied.unknown),
         ("too_many", report.applied.too_many),
+        ("over_share", report.applied.over_share),
     ];
     let packets = [
         ("wrong", report.packets.wrong),
         ("twice", report.packets.twice),
         ("own", report.packets.own),
         ("too_many", report.packets.too_many),
+        ("hands_refused", report.packets.hands_refused),
     ];
     for (name, counts) in [("applied", applied), ("packets", packets)] {
         let inner = PyDict::new(py);

@@ -5,6 +5,7 @@ mod capacity;
 mod change;
 mod declared;
 mod feedback;
+mod hops;
 mod install;
 mod linger;
 mod multicast;
@@ -41,15 +42,13 @@ use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
 use crate::time::Clock;
-use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
 use ordered::OrderedBuffers;
-use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways};
+use paceline_proto::control::{Control, ControlOutput, PublisherSpec, Ways};
 use paceline_proto::memory::{Charge, MemoryKind};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::rights::PeerName;
 use paceline_proto::video::GroupBudget;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -255,6 +254,7 @@ impl Engine {
                 }
             }
             self.control.handle_timeout(now);
+            self.records.set(self.control.records_bytes());
             self.undecided = now < self.decide_at && !self.closing;
             if !self.undecided {
                 self.decide(now);
@@ -299,7 +299,6 @@ impl Engine {
             Command::Message { from, message, charge } => {
                 self.handle_message(now, from, message);
                 drop(charge);
-                self.records.set(self.control.records_bytes());
             }
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {
@@ -333,68 +332,6 @@ impl Engine {
                 self.closing = true;
                 self.linger_all(now);
             }
-        }
-    }
-
-    fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {
-        let before = self.control.contradictions();
-        let left_out = self.control.left_out_changes();
-        if let Err(error) = self.control.handle_message(now, from, message) {
-            crate::warn_limited!("invalid control message from {from}: {error}");
-        }
-        if self.control.contradictions() > before {
-            tracing::debug!("{from} sent a record of a node to which it has no path");
-            self.gate.note_contradiction(from);
-        }
-        if self.control.left_out_changes() > left_out {
-            crate::warn_limited!(
-                "{from} sends more changes of a node's declarations than 200 per second; some are left out, and the newest \
-                 state follows within seconds"
-            );
-        }
-        self.gate.settle(now, &mut self.control);
-    }
-
-    fn handle_hop(
-        &mut self,
-        now: Instant,
-        link: usize,
-        (node, up): (NodeId, bool),
-        peer: Option<PeerName>,
-    ) {
-        if up && let Some(link) = self.links.get(link) {
-            self.gate.meet((now, &mut self.control), &link.config, node, peer);
-        }
-        let capacity = self.links.get(link).and_then(|link| link.config.capacity);
-        let change = match up {
-            true => self.ways.up(node, link, capacity),
-            false => self.ways.down(node, link),
-        };
-        self.change_way(now, node, change);
-    }
-
-    /// Reports a changed route to a neighbour. If it uses another link, the streams on the old link
-    /// are closed before any is opened on the new one.
-    fn change_way(&mut self, now: Instant, node: NodeId, change: WayChange) {
-        if matches!(change, WayChange::Moved(_) | WayChange::Down) {
-            self.control.handle_hop_down(now, node);
-            self.drain(now);
-            if change == WayChange::Down {
-                self.gate.part(node);
-            }
-        }
-        if let WayChange::Up(at) | WayChange::Moved(at) = change
-            && let Some(link) = self.links.get(at)
-        {
-            let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
-            let encrypted = link.config.is_encrypted();
-            let own = link.config.is_host();
-            let realtime = self.vitals.is_realtime();
-            let multicast = self.able.contains(&(at, node));
-            let hop = HopInfo::new(link_name, capacity);
-            let hop = HopInfo { encrypted, own, realtime, multicast, ..hop };
-            self.control.handle_hop_up(now, node, hop);
-            self.gate.settle(now, &mut self.control);
         }
     }
 

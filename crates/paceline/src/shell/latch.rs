@@ -8,7 +8,7 @@ use super::command::Commands;
 use super::lock;
 use super::pacer::Wake as _;
 use super::pull::{Pipe, PullEvent, Wanted, pull_into};
-use super::sink::{Order, Sink};
+use super::sink::Sink;
 use paceline_proto::form::{Form, Rate};
 use paceline_proto::pull::{Find, Selection};
 use paceline_proto::{PublisherId, Tag};
@@ -23,8 +23,6 @@ const TIME_MAX: Duration = Duration::from_secs(5);
 /// A subscription that misses the newest sample of a publisher.
 pub(crate) struct Latecomer {
     pub(crate) sink: Arc<Sink>,
-    /// The order of the publisher's samples at the subscription.
-    pub(crate) order: Arc<Order>,
     pub(crate) tag: Tag,
     pub(crate) publisher: PublisherId,
     pub(crate) form: Form,
@@ -32,7 +30,7 @@ pub(crate) struct Latecomer {
 
 impl Latecomer {
     fn serve(&self, commands: &Commands) {
-        let Self { sink, order, tag, publisher, form } = self;
+        let Self { sink, tag, publisher, form } = self;
         if sink.is_closed() {
             return;
         }
@@ -55,7 +53,7 @@ impl Latecomer {
         }
         while let Some(event) = pipe.pop() {
             if let PullEvent::Sample(sample) = event {
-                sink.deliver_latched(order, *sample);
+                sink.deliver_latched(*publisher, *sample);
             }
         }
     }

@@ -5,7 +5,7 @@ pub(crate) mod scaling;
 
 pub(crate) use local::{LocalPort, SinkChange};
 
-use super::sink::AtomicDrops;
+use super::drops::AtomicDrops;
 use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::{Event, EventListener};

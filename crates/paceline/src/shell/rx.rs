@@ -10,16 +10,17 @@ mod meet;
 mod memory;
 mod proven;
 mod source;
+mod sources;
 
 use super::clock;
 use super::command::{Command, Commands};
 use super::depth::HostDepth;
+use super::drops::AtomicDrops;
 use super::epochs::Epochs;
 use super::guards::Guards;
 use super::lock;
 use super::mailbox::Mailbox;
 use super::realtime::Role;
-use super::sink::AtomicDrops;
 use super::transport::Inbound;
 use super::vitals::Vitals;
 use super::wake::{Waker, exact_timers};
@@ -27,21 +28,18 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 pub(crate) use change::RxChange;
 use crossbeam_queue::ArrayQueue;
-use early::{Early, EarlySamples, Item};
+use early::Item;
 pub(crate) use hop::HopShared;
 use memory::Holders;
-use paceline_proto::entry::EntryPolice;
+use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard};
-use paceline_proto::ingress::OutputKey;
 use paceline_proto::memory::{Charge, Memory, MemoryKind, MemoryShare};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::reason::DropReason;
-use paceline_proto::receive::{Heard, Lost, Received, Receiver};
-use paceline_proto::{Form, NodeId, PublisherId, RawSample};
+use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
-use source::Source;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use sources::{Arrived, Sources};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -86,110 +84,6 @@ struct Arriving {
     passed: (u32, u32),
     /// True if the neighbour was muted for malformed frames and may still be.
     unread: bool,
-}
-
-#[derive(Default)]
-struct Sources {
-    seen: u64,
-    sources: BTreeMap<SourceKey, Source>,
-    /// The publishers of which a stream ends with the first sample of another one.
-    replaced: BTreeSet<PublisherId>,
-    early: EarlySamples,
-    police: EntryPolice,
-}
-
-impl Sources {
-    /// Applies posted changes, then delivers the samples that arrived before them.
-    fn settle(&mut self, now: Instant, changes: &Mailbox<RxChange>, drops: &AtomicDrops) {
-        let Self { seen, sources, replaced, early, police: _ } = self;
-        let mut arrived = Vec::new();
-        changes.collect(seen, |change| match change.installation {
-            Some(installation) => {
-                if installation.outputs.iter().any(|(plan, _)| plan.until.is_some()) {
-                    replaced.insert(change.source.publisher);
-                }
-                let period = installation.period;
-                let source = sources.entry(change.source);
-                let source = source.or_insert_with(|| Source::new(change.at, period));
-                source.set_paths(now, change.from);
-                source.entry.set(change.entry);
-                installation.apply(&mut source.ingress);
-                let early = early.take(change.source, |from| source.is_from(now, from), drops);
-                arrived.extend(early.into_iter().map(|item| (change.source, item)));
-            }
-            None => {
-                sources.remove(&change.source);
-            }
-        });
-        // Only all changes together state which outputs a sample replaces.
-        arrived.into_iter().for_each(|(key, item)| self.offer(now, key, item, drops));
-        self.early.expire(now, drops);
-    }
-
-    /// Returns the loss of a sample that exceeds the rights of its publisher; other items as they are.
-    fn police(&mut self, now: Instant, key: SourceKey, item: Item) -> Item {
-        let Item::Sample(sample) = &item else { return item };
-        let Some(source) = self.sources.get_mut(&key) else { return item };
-        if self.police.admits(now, &mut source.entry, sample.bytes() as u64) {
-            return item;
-        }
-        let begun = Some((sample.seq, sample.kind));
-        Item::Lost(Lost { samples: 1, reason: DropReason::OverRights, begun })
-    }
-
-    /// Delivers an item to the outputs of its source. A sample first ends the outputs that it
-    /// replaces.
-    fn offer(&mut self, now: Instant, key: SourceKey, item: Item, drops: &AtomicDrops) {
-        let item = self.police(now, key, item);
-        let unreplaced = match &item {
-            Item::Sample(sample) => {
-                self.replace(key, sample);
-                Vec::new()
-            }
-            Item::Lost(..) => self.unreplaced(key),
-        };
-        match self.sources.get_mut(&key) {
-            Some(source) => item.offer(&mut source.ingress, now, &unreplaced),
-            None => item.count(drops),
-        }
-    }
-
-    /// Returns the outputs of a source that have not replaced those of another form yet.
-    fn unreplaced(&self, key: SourceKey) -> Vec<OutputKey> {
-        let SourceKey { publisher, form } = key;
-        if !self.replaced.contains(&publisher) {
-            return Vec::new();
-        }
-        let its = self.sources.range(SourceKey { publisher, form: Form::FULL }..);
-        let its = its.take_while(|(key, _)| key.publisher == publisher);
-        its.flat_map(|(_, source)| source.ingress.waiting_for(form)).collect()
-    }
-
-    /// Ends the outputs that a sample of the source `key` replaces. One that was published before the
-    /// source was installed does not replace them: it may be one of an earlier request.
-    fn replace(&mut self, key: SourceKey, sample: &RawSample) {
-        let (SourceKey { publisher, form }, seq) = (key, sample.seq);
-        if !self.replaced.contains(&publisher) {
-            return;
-        }
-        let began = self.sources.get(&key).map(|source| source.began);
-        if began.is_none_or(|began| sample.published_at < began) {
-            return;
-        }
-        let first = SourceKey { publisher, form: Form::FULL };
-        let its = self.sources.range_mut(first..);
-        let (mut waits, mut taken) = (false, Vec::new());
-        for (_, source) in its.take_while(|(key, _)| key.publisher == publisher) {
-            taken.extend(source.ingress.replace(form, seq));
-            waits |= source.ingress.is_replaced();
-        }
-        if let Some(source) = self.sources.get_mut(&key) {
-            source.ingress.begin(&taken);
-        }
-        if !waits {
-            self.replaced.remove(&publisher);
-        }
-    }
 }
 
 /// The limit of former neighbours whose streams are kept.
@@ -261,7 +155,6 @@ impl RxSources {
     ) {
         let mut guard = lock(&self.sources);
         guard.settle(now, &self.changes, &self.drops);
-        let guard = &mut *guard;
         for item in received {
             let (key, bytes, item) = match item {
                 Received::Sample { publisher, form, sample } => {
@@ -273,25 +166,8 @@ impl RxSources {
                 }
                 Received::Control(_) => continue,
             };
-            match guard.sources.get_mut(&key) {
-                Some(source) if !source.is_from(now, from) => {
-                    drop(waits(bytes));
-                    item.count(&self.drops);
-                }
-                Some(source) => {
-                    if matches!(item, Item::Sample(_)) {
-                        source.come_by(from);
-                    }
-                    guard.offer(now, key, item, &self.drops);
-                }
-                None => match waits(bytes) {
-                    Some(charge) => {
-                        let early = Early { at: now, from, key, item: item.unshared(), charge };
-                        guard.early.push(early, &self.drops);
-                    }
-                    None => item.count(&self.drops),
-                },
-            }
+            let arrived = Arrived { from, key, item };
+            guard.take(now, arrived, || waits(bytes), &self.drops);
         }
     }
 }

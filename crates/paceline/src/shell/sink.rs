@@ -1,109 +1,104 @@
-//! The end of a subscription: a bounded queue or a callback, and the counters of both.
+//! The end of a subscription: a [`Delivery`] that several threads use, and a queue or a callback behind it.
 
 use super::clock;
 use super::depth::HostDepth;
 use super::events::Events;
 use super::held::HeldBuffer;
+use super::lock;
 use super::pacer::{self, Wake};
-use crate::delivery::{SyncReport, TimedStatus};
+use crate::Sample;
+use crate::delivery::{Actuation, Otherwise, Silence};
 use crate::event::SubscriberEvent;
-use crate::sample::Sample;
 use crate::time::Clock;
 use event_listener::Event;
+use paceline_node::deliver::{
+    Acceptance, Counts, Delivery, DeliveryFate, DeliveryTiming, Moments, Needed, Origin,
+    TakenSample,
+};
 use paceline_proto::control::SubscriptionSpec;
-use paceline_proto::{DropReason, PublisherId, Rate, RawSample, Tag};
-use paceline_sched::{Instant, Late};
+use paceline_proto::{DropReason, PublisherId, RawSample};
+use paceline_sched::Instant;
 use paceline_time::TimeBounds;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The limit of payload bytes in a subscriber's queue.
-const WAITING_BYTES_MAX: usize = 128 << 20;
+mod groups;
+mod timer;
 
-mod counts;
-mod order;
-mod queue;
-mod seen;
-mod timing;
-
-pub(crate) use counts::{AgeWindow, AtomicDrops, SinkCounts};
-pub(crate) use order::Order;
-use order::Orders;
-pub(crate) use queue::Needed;
-use queue::{Queue, Unread};
-use seen::Seen;
-pub(crate) use timing::{Fresh, Group, Method, Staged, Timing};
+pub(crate) use groups::join;
+use timer::Timer;
 
 /// A subscriber's callback.
 pub(crate) type Callback = Box<dyn FnMut(Sample) + Send>;
 
-/// The origin of a sample.
-pub(crate) struct Origin<'a> {
-    pub(crate) tag: &'a Tag,
-    pub(crate) publisher: PublisherId,
-    pub(crate) late: Late,
-}
-
-enum Output {
-    Queue(Box<Queue>),
-    Callback(Mutex<Callback>),
+/// A chosen delivery by time, with the function of its safe action.
+pub(crate) struct Timed {
+    pub(crate) timing: DeliveryTiming,
+    pub(crate) otherwise: Otherwise,
 }
 
 /// The end of a subscription.
+///
+/// A callback is locked before the delivery, and called without it. So it may ask for the counters of its subscription, and
+/// samples reach it in the order in which the delivery has handled them.
 pub(crate) struct Sink {
-    /// The delay bound in nanoseconds; during a change, the longer of the two.
-    within: AtomicU64,
-    /// Every sample is requested, so that a gap in the sequence numbers is a loss.
-    whole: AtomicBool,
-    output: Output,
+    delivery: Mutex<Delivery>,
+    /// `None` with a queue.
+    callback: Option<Mutex<Callback>>,
     /// The pull buffer that also stores the samples.
     held: Option<Arc<HeldBuffer>>,
-    /// The delivery by time. Boxed, because most subscriptions have none.
-    timing: Option<Box<Timing>>,
-    waiting_bytes: AtomicUsize,
+    /// The clock and the wake-ups of a delivery by time. Boxed, because most subscriptions have none.
+    timer: Option<Box<Timer>>,
     /// Counts the waiting bytes of a subscription with a contract on its node.
     depth: Option<Arc<HostDepth>>,
     events: Events<SubscriberEvent>,
     closed: AtomicBool,
-    seen: Seen,
-    orders: Orders,
     /// Notified of each sample and event, and of the end.
     pub(crate) arrival: Event,
-    pub(crate) counts: SinkCounts,
 }
 
-/// Returns the delay bound in nanoseconds; the largest value if there is none.
-fn nanos(spec: &SubscriptionSpec) -> u64 {
-    spec.within.map_or(u64::MAX, |within| within.as_nanos())
+/// A port of a publisher at a sink.
+pub(crate) struct SinkPort {
+    sink: Arc<Sink>,
+    publisher: PublisherId,
 }
 
-/// Returns true if the subscription requests every sample.
-fn is_whole(spec: &SubscriptionSpec) -> bool {
-    spec.form.rate == Rate::ALL
+impl SinkPort {
+    pub(crate) fn open(sink: Arc<Sink>, publisher: PublisherId) -> Self {
+        lock(&sink.delivery).open_port(publisher);
+        Self { sink, publisher }
+    }
+
+    pub(crate) const fn sink(&self) -> &Arc<Sink> {
+        &self.sink
+    }
+}
+
+impl Drop for SinkPort {
+    fn drop(&mut self) {
+        lock(&self.sink.delivery).close_port(self.publisher);
+    }
 }
 
 impl Wake for Sink {
     fn wake(&self) {
-        let Some(timing) = &self.timing else { return };
-        timing.woken();
+        let Some(timer) = &self.timer else { return };
+        timer.woken();
         if self.is_closed() {
             return;
         }
-        match &timing.method {
-            Method::Staged(staged) => {
-                while let Some(unread) = {
-                    let now = clock::now();
-                    staged.poll(now, || timing.utc(now))
-                } {
-                    self.finish(unread);
-                }
-                timing.schedule(staged.next_release());
+        if timer.is_staged {
+            let mut callback = self.callback.as_ref().map(lock);
+            while let Some(handled) = {
+                let now = clock::now();
+                self.with(|delivery| delivery.poll(now, || timer.utc(now)))
+            } {
+                self.pass_on(callback.as_deref_mut(), handled);
             }
-            Method::Fresh(fresh) => {
-                self.start_safe_actions(fresh);
-                timing.schedule(fresh.next_silence());
-            }
+        } else {
+            self.start_safe_actions(&timer.otherwise);
         }
+        self.schedule();
     }
 
     fn fail(&self) {
@@ -113,35 +108,30 @@ impl Wake for Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        let left = *self.waiting_bytes.get_mut();
+        let left = lock(&self.delivery).unread_bytes();
         self.depth.iter().for_each(|depth| depth.take(left as u64));
     }
 }
 
 impl Sink {
     pub(crate) fn with_queue(spec: &SubscriptionSpec, samples: usize) -> Self {
-        Self::new(spec, Output::Queue(Box::new(Queue::new(samples))))
+        Self::new(Delivery::queued(spec, samples), None)
     }
 
     pub(crate) fn with_callback(spec: &SubscriptionSpec, callback: Callback) -> Self {
-        Self::new(spec, Output::Callback(Mutex::new(callback)))
+        Self::new(Delivery::direct(spec), Some(Mutex::new(callback)))
     }
 
-    fn new(spec: &SubscriptionSpec, output: Output) -> Self {
+    fn new(delivery: Delivery, callback: Option<Mutex<Callback>>) -> Self {
         Self {
-            within: AtomicU64::new(nanos(spec)),
-            whole: AtomicBool::new(is_whole(spec)),
-            output,
+            delivery: Mutex::new(delivery),
+            callback,
             held: None,
-            timing: None,
-            waiting_bytes: AtomicUsize::new(0),
+            timer: None,
             depth: None,
             events: Events::default(),
             closed: AtomicBool::new(false),
-            seen: Seen::default(),
-            orders: Orders::default(),
             arrival: Event::new(),
-            counts: SinkCounts::default(),
         }
     }
 
@@ -157,64 +147,45 @@ impl Sink {
         self
     }
 
-    /// Counts the payload of a sample that begins to wait.
-    fn add_waiting(&self, bytes: usize) {
-        self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.depth.iter().for_each(|depth| depth.add(bytes as u64));
-    }
-
-    /// Counts the payload of a sample that no longer waits.
-    fn take_waiting(&self, bytes: usize) {
-        self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        self.depth.iter().for_each(|depth| depth.take(bytes as u64));
-    }
-
     /// Adds the delivery by time.
-    pub(crate) fn timed(mut self, method: Option<Method>, clock: Clock) -> Self {
-        self.timing = method.map(|method| Box::new(Timing::new(method, clock)));
+    pub(crate) fn timed(mut self, timed: Option<Timed>, clock: Clock) -> Self {
+        if let Some(Timed { timing, otherwise }) = timed {
+            let is_staged = matches!(timing, DeliveryTiming::Staged(_));
+            self.timer = Some(Box::new(Timer::new(clock, is_staged, otherwise)));
+            lock(&self.delivery).set_timing(timing);
+        }
         self
     }
 
     /// Connects the delivery by time with its wake-ups.
     pub(crate) fn bind(self: &Arc<Self>, realtime: bool) {
-        if let Some(timing) = &self.timing {
+        if let Some(timer) = &self.timer {
             let sink = Arc::downgrade(self);
-            timing.bind(sink);
+            timer.bind(sink);
             if realtime {
                 pacer::use_realtime();
             }
         }
     }
 
-    /// Returns the age limit of commands.
-    pub(crate) fn fresh(&self) -> Option<&Fresh> {
-        self.timing.as_ref().and_then(|timing| timing.fresh())
+    /// Uses the delivery, and counts what begins or ends to wait.
+    fn with<T>(&self, of: impl FnOnce(&mut Delivery) -> T) -> T {
+        let mut delivery = lock(&self.delivery);
+        let Some(depth) = &self.depth else { return of(&mut delivery) };
+        let mut before = delivery.unread_bytes() as u64;
+        let done = of(&mut delivery);
+        depth.replace(&mut before, delivery.unread_bytes() as u64);
+        done
     }
 
-    /// Returns the largest jitter of a publisher's samples at arrival, and the samples that did not arrive here.
-    pub(crate) fn arrivals(&self) -> (std::time::Duration, u64) {
-        let jitter = std::time::Duration::from_nanos(self.orders.jitter());
-        (jitter, self.counts.gaps.load(Ordering::Relaxed))
+    /// Returns the delivery, for what changes no waiting samples.
+    pub(crate) fn delivery(&self) -> MutexGuard<'_, Delivery> {
+        lock(&self.delivery)
     }
 
-    /// Returns the delivery by time.
-    pub(crate) fn timed_status(&self) -> Option<TimedStatus> {
-        let timing = self.timing.as_ref()?;
-        Some(match &timing.method {
-            Method::Fresh(fresh) => fresh.status(),
-            Method::Staged(staged) => staged.status(timing.utc(clock::now())),
-        })
-    }
-
-    /// Returns the measurements of a member of a group.
-    pub(crate) fn sync_report(&self) -> Option<SyncReport> {
-        let timing = self.timing.as_ref()?;
-        timing.staged()?.sync_report(timing.utc(clock::now()))
-    }
-
-    /// Returns the samples that wait for their release.
-    pub(crate) fn staged(&self) -> Option<&Staged> {
-        self.timing.as_ref().and_then(|timing| timing.staged())
+    /// Returns the present interval of UTC for a delivery by time, if the error of the clock is known.
+    pub(crate) fn utc(&self, now: Instant) -> Option<TimeBounds> {
+        self.timer.as_ref()?.utc(now)
     }
 
     /// Returns the pull buffer.
@@ -222,249 +193,129 @@ impl Sink {
         self.held.as_ref()
     }
 
-    /// Returns the delivery order of a publisher's samples.
-    pub(crate) fn order_of(&self, publisher: PublisherId) -> Arc<Order> {
-        self.orders.of(publisher)
+    /// Returns the counters.
+    pub(crate) fn counts(&self) -> Counts {
+        lock(&self.delivery).counts().clone()
     }
 
-    /// Returns the newest sample for views.
-    pub(crate) const fn seen(&self) -> &Seen {
-        &self.seen
+    /// Counts samples that do not arrive here.
+    pub(crate) fn count(&self, reason: DropReason, samples: u64) {
+        lock(&self.delivery).handle_lost(reason, samples);
     }
 
-    /// Returns true if the subscription has a delay bound.
-    pub(crate) fn has_bound(&self) -> bool {
-        self.within.load(Ordering::Relaxed) < u64::MAX
+    /// Returns the callback if samples reach it as they arrive.
+    fn callback(&self) -> Option<MutexGuard<'_, Callback>> {
+        let is_staged = self.timer.as_ref().is_some_and(|timer| timer.is_staged);
+        self.callback.as_ref().filter(|_| !is_staged).map(lock)
     }
 
-    /// Returns the number of samples that a joining subscriber takes at once: a part of its free queue.
-    pub(crate) fn room(&self) -> usize {
-        match &self.output {
-            Output::Callback(_) => usize::MAX,
-            Output::Queue(queue) => (queue.capacity() / 2).saturating_sub(queue.len()),
-        }
-    }
-
-    /// Applies a requested change that has not been granted: the longer delay bound counts until
-    /// then.
-    pub(crate) fn relax(&self, spec: &SubscriptionSpec) {
-        self.within.fetch_max(nanos(spec), Ordering::Relaxed);
-        self.whole.fetch_and(is_whole(spec), Ordering::Relaxed);
-    }
-
-    /// Applies a change that is in force.
-    pub(crate) fn change(&self, spec: &SubscriptionSpec) {
-        self.within.store(nanos(spec), Ordering::Relaxed);
-        self.whole.store(is_whole(spec), Ordering::Relaxed);
-    }
-
-    /// Delivers a sample or drops it with a reason; returns true if it was delivered.
+    /// Delivers a sample or drops it with a reason.
     ///
     /// `needed` counts the pictures of the video that were delivered before it.
     pub(crate) fn deliver(
         &self,
-        now: Instant,
+        arrived: Instant,
         from: &Origin<'_>,
-        (order, needed): (&Arc<Order>, Needed),
+        needed: Needed,
         sample: RawSample,
-    ) -> bool {
+    ) -> Acceptance {
         if self.closed.load(Ordering::Relaxed) {
-            return false;
+            return Acceptance::Dropped;
         }
-        let Some(turn) = order.take(sample.seq) else {
-            self.counts.drops.add(DropReason::Superseded, 1);
-            return false;
-        };
-        if self.whole.load(Ordering::Relaxed) {
-            self.counts.gaps.fetch_add(turn.gap, Ordering::Relaxed);
-        }
-        let age = sample.age(now);
-        order.arrived(age.as_nanos());
-        let late = age.as_nanos() > self.within.load(Ordering::Relaxed);
-        let counts = &self.counts;
-        counts.late.fetch_add(u64::from(late), Ordering::Relaxed);
-        if late && from.late == Late::Drop {
-            counts.refused.fetch_add(1, Ordering::Relaxed);
-            counts.drops.add(DropReason::DeadlineMissed, 1);
-            return false;
-        }
-        let until = self.fresh().map(|fresh| fresh.until(now, &sample, self.clocks(now, &sample)));
-        if until == Some(None) {
-            self.refuse(DropReason::Stale);
-            return false;
-        }
-        if let Some(held) = &self.held {
-            held.push(now, from.tag, from.publisher, &sample);
-        }
-        let mut times = sample;
-        let delivery = Sample {
-            tag: from.tag.clone(),
-            publisher: from.publisher,
-            seq: times.seq,
-            captured: times.captured,
-            age: age.into(),
-            late,
-            actuation: None,
-            placement: None,
-            kind: times.kind,
-            encoding: std::mem::take(&mut times.encoding),
-            payload: std::mem::take(&mut times.payload),
-            attachment: times.attachment.take(),
-        };
-        let unread = Unread { delivery, needed, until: until.flatten() };
-        match self.staged() {
-            Some(staged) => self.stage(now, staged, &times, unread),
-            None => {
-                self.finish(unread);
-                true
+        let mut callback = self.callback();
+        // Waiting for the callback takes time, and so do the callbacks of the same frame.
+        let now = if callback.is_some() { clock::now() } else { arrived };
+        let moments = Moments { arrived, utc: self.utc(arrived), now };
+        let hold = |sample: &RawSample| {
+            if let Some(held) = &self.held {
+                held.push(arrived, from.tag, from.publisher, sample);
             }
-        }
+        };
+        let fate = self.with(|delivery| delivery.handle(moments, from, needed, sample, hold));
+        let acceptance = fate.acceptance();
+        self.pass_on(callback.as_deref_mut(), fate);
+        acceptance
     }
 
-    /// Returns the capture time of a sample and the time `now`, if both are known.
-    fn clocks(&self, now: Instant, sample: &RawSample) -> Option<(TimeBounds, TimeBounds)> {
-        self.timing.as_ref().and_then(|timing| timing.clocks(now, sample))
-    }
-
-    /// Counts a sample that is dropped before it was counted as delivered.
-    fn refuse(&self, reason: DropReason) {
-        if reason == DropReason::Stale
-            && let Some(fresh) = self.fresh()
-        {
-            fresh.count_stale();
-        }
-        self.counts.refused.fetch_add(1, Ordering::Relaxed);
-        self.counts.drops.add(reason, 1);
-    }
-
-    /// Lets a sample wait for its release. Only the pacer's thread delivers staged samples, so none passes another.
-    fn stage(&self, now: Instant, staged: &Staged, times: &RawSample, unread: Unread) -> bool {
-        if !staged.handle(now, times, self.clocks(now, times), unread) {
-            self.refuse(DropReason::OutOfOrder);
-            return false;
-        }
-        self.schedule(staged);
-        true
-    }
-
-    fn schedule(&self, staged: &Staged) {
-        if let Some(timing) = &self.timing {
-            timing.schedule(staged.next_release());
-        }
-    }
-
-    /// Delivers the newest sample of a latched publisher, unless a newer one was delivered. It may be older than the
-    /// delay bound, which begins with the subscription. A subscription with an age limit does not receive it.
-    pub(crate) fn deliver_latched(&self, order: &Arc<Order>, sample: Sample) {
+    /// Delivers the newest sample of a latched publisher, unless a newer one was delivered.
+    pub(crate) fn deliver_latched(&self, publisher: PublisherId, sample: Sample) {
         if self.closed.load(Ordering::Relaxed) {
             return;
         }
-        let Some(_turn) = order.take(sample.seq) else { return };
-        if self.fresh().is_some() {
-            return self.refuse(DropReason::Stale);
-        }
-        let unread = Unread { delivery: sample, needed: Needed::default(), until: None };
-        match self.staged() {
-            Some(staged) => {
-                staged.handle_latched(clock::now(), unread);
-                self.schedule(staged);
-            }
-            None => self.finish(unread),
-        }
+        let mut callback = self.callback();
+        let now = clock::now();
+        let fate = self.with(|delivery| delivery.handle_latched(now, publisher, sample));
+        self.pass_on(callback.as_deref_mut(), fate);
     }
 
-    /// Counts a sample as delivered and hands it to the application.
-    fn finish(&self, unread: Unread) {
-        let Sample { payload, age, .. } = &unread.delivery;
-        let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
-        self.counts.count_delivered(payload.len() as u64, age);
-        self.seen.keep(&unread.delivery);
-        self.hand_over(unread);
-    }
-
-    fn hand_over(&self, mut unread: Unread) {
-        match &self.output {
-            Output::Callback(callback) => {
-                // Waiting for the lock may take time, so the decision comes after it.
-                let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
-                if self.may_act(&mut unread) {
-                    callback(unread.delivery);
-                } else {
-                    self.counts.count_unread(&unread.delivery, DropReason::Stale);
+    /// Hands a sample to the callback, or notifies its reader or the pacer.
+    fn pass_on(&self, callback: Option<&mut Callback>, handled: DeliveryFate) {
+        match handled {
+            DeliveryFate::Taken(taken) => {
+                let sample = self.complete(taken);
+                if let Some(callback) = callback {
+                    callback(sample);
                 }
             }
-            Output::Queue(queue) => {
-                let bytes = unread.delivery.payload.len();
-                self.add_waiting(bytes);
-                if let Some(oldest) = queue.push(unread) {
-                    self.drop_unread(&oldest.delivery, DropReason::SubscriberFull);
-                }
-                while self.waiting_bytes.load(Ordering::Relaxed) > WAITING_BYTES_MAX
-                    && queue.len() > 1
-                    && let Some(oldest) = queue.pop()
-                {
-                    self.drop_unread(&oldest.delivery, DropReason::SubscriberFull);
-                }
-                self.arrival.notify(1);
-            }
+            DeliveryFate::Queued => _ = self.arrival.notify(1),
+            DeliveryFate::Staged => self.schedule(),
+            DeliveryFate::Dropped(_) | DeliveryFate::Repeated => {}
         }
     }
 
-    /// Decides on a command as the last step before the application; true without an age limit.
-    fn may_act(&self, unread: &mut Unread) -> bool {
-        let (Some(timing), Some(fresh)) = (&self.timing, self.fresh()) else { return true };
-        let released = fresh.release(clock::now(), unread.until, &mut unread.delivery);
-        let Some(released) = released else { return false };
-        timing.schedule(released.silence);
-        if let Some(resumption) = released.resumption {
+    /// Schedules the next wake-up of a delivery by time.
+    fn schedule(&self) {
+        if let Some(timer) = &self.timer {
+            let next = lock(&self.delivery).poll_timeout();
+            timer.schedule(next);
+        }
+    }
+
+    /// Adds to a command how long it may act, and reports the end of a silence.
+    fn complete(&self, taken: TakenSample) -> Sample {
+        let TakenSample { mut sample, until, resumption } = taken;
+        if let (Some(until), Some(timer)) = (until, &self.timer) {
+            timer.schedule(Some(until));
+            // In this order: a pause between the two makes the time shorter.
+            let std_now = std::time::Instant::now();
+            let until = std_now + std::time::Duration::from(until.since(clock::now()));
+            sample.actuation = Some(Actuation::Command { until });
+        }
+        if let Some(resumption) = resumption {
             self.notify(SubscriberEvent::Resumed(resumption));
         }
-        true
-    }
-
-    fn drop_unread(&self, delivery: &Sample, reason: DropReason) {
-        self.take_waiting(delivery.payload.len());
-        self.counts.count_unread(delivery, reason);
+        sample
     }
 
     /// Returns the next queued sample that can be decoded and may act, or a safe action that is due.
     pub(crate) fn pop(&self) -> Option<Sample> {
-        let Output::Queue(queue) = &self.output else { return None };
-        while let Some(mut unread) = queue.pop() {
-            if !queue.is_usable(&unread) {
-                self.drop_unread(&unread.delivery, DropReason::Undecodable);
-            } else if !self.may_act(&mut unread) {
-                self.drop_unread(&unread.delivery, DropReason::Stale);
-            } else {
-                let bytes = unread.delivery.payload.len();
-                self.take_waiting(bytes);
-                return Some(unread.delivery);
-            }
-        }
-        self.fresh()?.pop_safe()
+        let taken = self.with(|delivery| {
+            // Without a sample the time is not asked for.
+            if delivery.has_unread() { delivery.read(clock::now()) } else { None }
+        });
+        taken.map(|taken| self.complete(taken))
     }
 
-    fn start_safe_actions(&self, fresh: &Fresh) {
-        let silences = match &self.output {
-            Output::Callback(callback) => {
-                // No newer command may reach the callback before the safe action of an older one.
-                let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
-                let silences = fresh.poll_silences(clock::now());
-                while let Some(safe) = fresh.pop_safe() {
-                    callback(safe);
-                }
-                silences
+    fn start_safe_actions(&self, otherwise: &Otherwise) {
+        // No newer command may reach the callback before the safe action of an older one.
+        let mut callback = self.callback.as_ref().map(lock);
+        let silences = self.with(|delivery| delivery.poll_silences(clock::now()));
+        if let Otherwise::Call(act) = otherwise {
+            silences.iter().for_each(act);
+        }
+        if let Some(callback) = &mut callback {
+            while let Some(safe) = self.with(Delivery::pop_safe) {
+                callback(safe);
             }
-            Output::Queue(_) => fresh.poll_silences(clock::now()),
-        };
-        silences.into_iter().for_each(|silence| self.notify(SubscriberEvent::Silent(silence)));
+        }
+        drop(callback);
+        let report = |silence: Silence| self.notify(SubscriberEvent::Silent(silence));
+        silences.into_iter().for_each(report);
     }
 
     /// Returns true if a sample or an event is queued.
     pub(crate) fn has_something(&self) -> bool {
-        let samples = matches!(&self.output, Output::Queue(queue) if queue.len() > 0);
-        let safe = self.fresh().is_some_and(Fresh::has_safe);
-        samples || safe || !self.events.is_empty()
+        lock(&self.delivery).has_unread() || !self.events.is_empty()
     }
 
     /// Queues an event.

@@ -2,11 +2,11 @@
 
 use super::draft::{Draft, public_pattern};
 use super::{Subscriber, Subscription};
+use crate::Sample;
 use crate::contract::{Offer, Quote};
 use crate::error::{SubscribeError, set};
 use crate::history::History;
 use crate::node::Node;
-use crate::sample::Sample;
 use crate::shell::command::{Command, TriedQuote};
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;

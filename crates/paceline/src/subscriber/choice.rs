@@ -3,7 +3,8 @@
 use crate::delivery::{Otherwise, TimeBuffering};
 use crate::error::SubscribeError;
 use crate::shell::pacer;
-use crate::shell::sink::{Fresh, Group, Method, Staged};
+use crate::shell::sink::{self, Timed};
+use paceline_node::deliver::{DeliveryTiming, Fresh, SafeAction, Staged};
 use paceline_time::spacing::Depth;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -107,22 +108,29 @@ impl Choice {
     }
 
     /// Returns the delivery of a request with this delay bound.
-    pub(super) fn into_method(self, within: Option<Duration>) -> Result<Method, SubscribeError> {
-        Ok(match self {
-            Self::Fresh(limit, otherwise) => Method::Fresh(Fresh::new(limit.into(), otherwise)),
-            Self::Ordered(order) => Method::Staged(Staged::ordered(order)?),
+    pub(super) fn into_method(self, within: Option<Duration>) -> Result<Timed, SubscribeError> {
+        let staged = match self {
+            Self::Fresh(limit, otherwise) => {
+                let action = match otherwise {
+                    Otherwise::Hold => SafeAction::Hold,
+                    Otherwise::Zero => SafeAction::Zero,
+                    Otherwise::Call(_) => SafeAction::Call,
+                };
+                let timing = DeliveryTiming::Fresh(Fresh::new(limit.into(), action));
+                return Ok(Timed { timing, otherwise });
+            }
+            Self::Ordered(order) => Staged::ordered(order)?,
             Self::Spaced(depth) => {
                 let (min, max) = depth.into_inner();
                 let depth = Depth { min: min.into(), max: max.into(), ..Depth::default() };
-                Method::Staged(Staged::spaced(depth))
+                Staged::spaced(depth)
             }
             Self::MaxJitter(jitter) => {
                 let delay = within.unwrap_or_default();
-                Method::Staged(Staged::delayed(delay.into(), jitter.into()))
+                Staged::delayed(delay.into(), jitter.into())
             }
-            Self::SyncGroup(group, delay) => {
-                Method::Staged(Staged::together(Group::join(&group, delay.into())?))
-            }
-        })
+            Self::SyncGroup(group, delay) => Staged::together(sink::join(&group, delay.into())?),
+        };
+        Ok(Timed { timing: DeliveryTiming::Staged(staged), otherwise: Otherwise::Hold })
     }
 }

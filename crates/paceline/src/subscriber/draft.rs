@@ -6,7 +6,7 @@ use crate::check::is_name;
 use crate::error::{Contradiction, SubscribeError};
 use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
-use crate::shell::sink::Method;
+use crate::shell::sink::Timed;
 use paceline_media::audio::OpusFormat;
 use paceline_proto::control::{IDLE_MIN, Offer, SubscriptionSpec};
 use paceline_proto::form::Audio;
@@ -168,7 +168,7 @@ impl Draft {
     /// Returns the delivery by time.
     ///
     /// Measures the wake-ups of this host for a largest jitter.
-    pub(super) fn take_method(&mut self, realtime: bool) -> Result<Option<Method>, SubscribeError> {
+    pub(super) fn take_method(&mut self, realtime: bool) -> Result<Option<Timed>, SubscribeError> {
         if let Some(choice) = &self.timing {
             choice.admit(realtime)?;
         }

@@ -3,7 +3,8 @@
 use super::choice::Choice;
 use super::{SubscriberBuilder, Subscription};
 use crate::delivery::{Decisions, Otherwise, SpacingReport, SyncReport, TimeBuffering};
-use crate::shell::sink::{Fresh, Staged};
+use crate::shell::clock;
+use paceline_node::deliver::Fresh;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -103,18 +104,18 @@ impl Subscription {
     /// without either.
     #[must_use]
     pub fn spacing_report(&self) -> Option<SpacingReport> {
-        self.sink.staged().and_then(Staged::report)
+        self.sink.delivery().spacing_report()
     }
 
     /// Returns the measurements of [`SubscriberBuilder::sync_group`]; `None` without it.
     #[must_use]
     pub fn sync_report(&self) -> Option<SyncReport> {
-        self.sink.sync_report()
+        self.sink.delivery().sync_report(self.sink.utc(clock::now()))
     }
 
     /// Returns the decisions of [`SubscriberBuilder::fresh_within`]; all 0 without it.
     #[must_use]
     pub fn decisions(&self) -> Decisions {
-        self.sink.fresh().map(Fresh::decisions).unwrap_or_default()
+        self.sink.delivery().fresh().map(Fresh::decisions).unwrap_or_default()
     }
 }

@@ -56,7 +56,7 @@ impl WorldBuilder<'_> {
         if text.is_empty() || text.len() > 100 || text.contains('*') || text.contains("/@") {
             return Err(WorldError::Name(text.chars().take(120).collect()));
         }
-        let id = PeerId(engine::random());
+        let id = PeerId::of_node(node.id().0, engine::random());
         let participant = Participant::new(id, &name, settings, clock::now())?;
         let shared = Arc::new(Shared::new(node.clone(), world.clone(), State::new(participant)));
         let channels = Channels::open(node, &world, id, settings.fragment_bytes, &shared)?;

@@ -1,14 +1,14 @@
 //! The tags of a world.
 
 use super::error::WorldError;
-use super::state::{ReceivedPacket, Shared, State};
+use super::state::{InboxPacket, Shared};
 use crate::shell::clock;
 use crate::status::SubscriptionId;
 use crate::{
     Node, PublishError, Publisher, PublisherBuilder, PublisherEvent, Sample, Subscription,
 };
 use paceline_objects::contract::{ContractTraffic, PromisedService};
-use paceline_objects::packet::{Packet, UpdateClass};
+use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::{Destination, Outgoing};
 use paceline_objects::{InterestContract, PeerId};
 use paceline_proto::{Envelope, NodeId};
@@ -16,10 +16,6 @@ use paceline_sched::{Duration, Instant};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// The greatest number of participants whose nodes are remembered: twice the greatest limit of participants. Packets of
-/// others are dropped, because anybody could have sent them.
-const NODES_MAX: usize = 20_000;
 
 /// The publishers and subscriptions of a participant. Chunks that begin with `@` match no wildcard, so subscriptions
 /// of applications do not receive these samples.
@@ -32,21 +28,8 @@ pub(super) struct Channels {
     view: Publisher,
     updates: BTreeMap<PeerId, Publisher>,
     promised: BTreeMap<PeerId, PromisedChannel>,
-    /// The node of each participant: that of its first packet.
-    nodes: BTreeMap<PeerId, NodeId>,
     /// The subscriptions, which end with the channels.
     _received: Vec<Subscription>,
-}
-
-/// The origin of a packet.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum PacketOrigin {
-    /// The participant that it names, as far as is known.
-    Genuine,
-    /// Another participant or node.
-    Forged,
-    /// A participant beyond the greatest number.
-    TooMany,
 }
 
 /// The promised updates to one observer.
@@ -65,7 +48,7 @@ impl PromisedChannel {
     ///
     /// Only subscriptions of the observer's node count. A grant to another node that subscribes to the same tag
     /// reserves nothing on the path to the observer.
-    fn answers(&mut self, observer: Option<NodeId>) -> Option<Option<PromisedService>> {
+    fn answers(&mut self, observer: NodeId) -> Option<Option<PromisedService>> {
         while let Some(event) = self.publisher.try_event() {
             match event {
                 PublisherEvent::Granted(grant) => {
@@ -80,7 +63,7 @@ impl PromisedChannel {
                 PublisherEvent::Excess(_) => {}
             }
         }
-        let in_force = self.granted.iter().any(|granted| Some(granted.node) == observer);
+        let in_force = self.granted.iter().any(|granted| granted.node == observer);
         let changed = std::mem::replace(&mut self.in_force, in_force) != in_force;
         changed.then(|| in_force.then_some(self.service))
     }
@@ -116,7 +99,6 @@ impl Channels {
             view,
             updates: BTreeMap::new(),
             promised: BTreeMap::new(),
-            nodes: BTreeMap::new(),
             _received: received,
         })
     }
@@ -150,7 +132,6 @@ impl Channels {
         peers: &BTreeMap<PeerId, Option<PromisedService>>,
     ) -> Result<Vec<PeerId>, WorldError> {
         self.updates.retain(|peer, _| peers.contains_key(peer));
-        self.nodes.retain(|peer, _| peers.contains_key(peer));
         let mut ended = Vec::new();
         self.promised.retain(|peer, channel| {
             let same = peers.get(peer) == Some(&Some(channel.service));
@@ -175,50 +156,10 @@ impl Channels {
 
     /// Returns the observers whose path has granted their contract, or has withdrawn it, since the last call.
     pub(super) fn grants(&mut self) -> Vec<(PeerId, Option<PromisedService>)> {
-        let nodes = &self.nodes;
         let changes = self.promised.iter_mut();
         changes
-            .filter_map(|(peer, channel)| Some((*peer, channel.answers(nodes.get(peer).copied())?)))
+            .filter_map(|(peer, channel)| Some((*peer, channel.answers(NodeId(peer.node()))?)))
             .collect()
-    }
-
-    /// Returns the packets that are from the participants that they name, and counts the others.
-    pub(super) fn genuine(
-        &mut self,
-        mut packets: Vec<ReceivedPacket>,
-        state: &mut State,
-    ) -> Vec<ReceivedPacket> {
-        let mut beyond = 0;
-        packets.retain(|packet| {
-            let origin = self.origin(packet);
-            state.packets_forged += u64::from(origin == PacketOrigin::Forged);
-            beyond += u64::from(origin == PacketOrigin::TooMany);
-            origin == PacketOrigin::Genuine
-        });
-        if beyond > 0 {
-            state.participant.count_too_many(beyond);
-            let known = &state.participant;
-            self.nodes.retain(|peer, _| known.name_of(*peer).is_some());
-        }
-        packets
-    }
-
-    /// Returns the origin of a packet. It is genuine on the tag of the participant that it names, from the node from
-    /// which this participant's packets have come before. A packet that cannot be read has no sender.
-    fn origin(&mut self, packet: &ReceivedPacket) -> PacketOrigin {
-        let Some(named) = Packet::sender(&packet.payload) else { return PacketOrigin::Genuine };
-        if packet.peer != Some(named) {
-            return PacketOrigin::Forged;
-        }
-        match self.nodes.get(&named) {
-            Some(known) if *known == packet.node => PacketOrigin::Genuine,
-            Some(_) => PacketOrigin::Forged,
-            None if self.nodes.len() >= NODES_MAX => PacketOrigin::TooMany,
-            None => {
-                self.nodes.insert(named, packet.node);
-                PacketOrigin::Genuine
-            }
-        }
     }
 }
 
@@ -263,7 +204,7 @@ pub(super) fn take(shared: &Shared, sample: &Sample, class: UpdateClass) {
     let published = Instant::from_nanos(clock::now().as_nanos().saturating_sub(age.as_nanos()));
     // The last chunk of each tag is the number of the participant that publishes on it.
     let chunk = sample.tag.as_str().rsplit('/').next().unwrap_or_default();
-    let peer = u64::from_str_radix(chunk, 16).ok().map(PeerId);
+    let peer = u128::from_str_radix(chunk, 16).ok().map(PeerId);
     let (payload, node) = (sample.payload.clone(), sample.publisher.node);
-    shared.deliver(ReceivedPacket { payload, class, published, peer, node });
+    shared.deliver(InboxPacket { payload, class, published, peer, node });
 }

@@ -7,7 +7,7 @@ use super::worker;
 use crate::shell::clock;
 use paceline_objects::PeerId;
 use paceline_objects::contract::{DelayParts, PromisedService};
-use paceline_objects::participant::Outgoing;
+use paceline_objects::participant::{Outgoing, ReceivedPacket};
 use paceline_sched::{Duration as Span, Instant};
 use std::collections::BTreeMap;
 use std::io;
@@ -90,7 +90,6 @@ impl Engine {
         let time = self.shared.time();
         let mut state = self.shared.lock();
         state.packets_dropped += dropped;
-        let packets = self.channels.genuine(packets, &mut state);
         if state.ended {
             let farewell = state.participant.farewell();
             drop(state);
@@ -101,12 +100,14 @@ impl Engine {
         let count = packets.len();
         for packet in packets {
             // Packets that cannot be read are counted there.
-            let _counted = state.participant.receive(
-                &packet.payload,
-                packet.class,
-                time.now.since(packet.published),
-                time,
-            );
+            let received = ReceivedPacket {
+                bytes: &packet.payload,
+                class: packet.class,
+                age: time.now.since(packet.published),
+                node: packet.node.0,
+                channel: packet.peer,
+            };
+            let _counted = state.participant.receive(&received, time);
         }
         let applied = clock::now();
         let decisions = state.participant.poll_decisions(time);

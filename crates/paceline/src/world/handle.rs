@@ -190,7 +190,7 @@ impl SharedWorld {
             packets: participant.counts(),
             events_dropped: state.events_dropped,
             packets_dropped: state.packets_dropped,
-            packets_forged: state.packets_forged,
+            packets_forged: participant.counts().forged,
         }
     }
 

@@ -33,8 +33,8 @@ pub struct WorldReport {
     pub events_dropped: u64,
     /// Packets that arrived faster than they could be applied.
     pub packets_dropped: u64,
-    /// Packets that named another participant than their tag, or came from another node than those before: only the
-    /// participant itself states its interest, its position and its objects.
+    /// Packets that named another participant than their tag, or a participant of another node: only the participant
+    /// itself states its interest, its position and its objects.
     pub packets_forged: u64,
 }
 

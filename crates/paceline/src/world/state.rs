@@ -6,6 +6,7 @@ use crate::Node;
 use crate::shell::clock;
 use bytes::Bytes;
 use event_listener::Event;
+use paceline_objects::inbox::Inbox;
 use paceline_objects::packet::UpdateClass;
 use paceline_objects::participant::WorldTime;
 use paceline_objects::{Participant, PeerId};
@@ -29,8 +30,6 @@ pub(super) struct State {
     pub(super) events_dropped: u64,
     /// Packets that arrived faster than they could be applied.
     pub(super) packets_dropped: u64,
-    /// Packets of another participant or node than they name.
-    pub(super) packets_forged: u64,
     /// The workers of the application's semantic function.
     pub(super) workers: Option<Workers>,
     pub(super) ended: bool,
@@ -41,23 +40,20 @@ pub(super) struct Shared {
     node: Node,
     world: String,
     state: Mutex<State>,
-    inbox: Mutex<Inbox>,
+    inbox: Mutex<Arrived>,
     wake: Condvar,
     pub(super) arrived: Event,
 }
 
 /// Packets that the thread has not taken yet, so that the receiving thread of the node never waits for it.
-#[derive(Default)]
-struct Inbox {
-    packets: Vec<ReceivedPacket>,
-    /// Packets that did not fit.
-    dropped: u64,
+struct Arrived {
+    packets: Inbox<InboxPacket>,
     /// Set by a change that the thread has not seen yet.
     changed: bool,
 }
 
 /// A packet as it arrived.
-pub(super) struct ReceivedPacket {
+pub(super) struct InboxPacket {
     pub(super) payload: Bytes,
     pub(super) class: UpdateClass,
     /// When it was published, on the clock of this host.
@@ -68,10 +64,6 @@ pub(super) struct ReceivedPacket {
     pub(super) node: NodeId,
 }
 
-/// The greatest number of packets in the inbox. Fragments beyond it are lost, and repeated like those that a link
-/// loses.
-const PACKETS_MAX: usize = 16_384;
-
 impl State {
     pub(super) const fn new(participant: Participant) -> Self {
         Self {
@@ -80,7 +72,6 @@ impl State {
             events: VecDeque::new(),
             events_dropped: 0,
             packets_dropped: 0,
-            packets_forged: 0,
             workers: None,
             ended: false,
         }
@@ -110,12 +101,12 @@ impl State {
 }
 
 impl Shared {
-    pub(super) const fn new(node: Node, world: String, state: State) -> Self {
+    pub(super) fn new(node: Node, world: String, state: State) -> Self {
         Self {
             node,
             world,
             state: Mutex::new(state),
-            inbox: Mutex::new(Inbox { packets: Vec::new(), dropped: 0, changed: true }),
+            inbox: Mutex::new(Arrived { packets: Inbox::default(), changed: true }),
             wake: Condvar::new(),
             arrived: Event::new(),
         }
@@ -141,33 +132,29 @@ impl Shared {
         result
     }
 
-    /// Adds a packet for the thread, and wakes it. It does not block on the thread's work.
-    pub(super) fn deliver(&self, packet: ReceivedPacket) {
-        let mut inbox = self.inbox();
-        if inbox.packets.len() < PACKETS_MAX {
-            inbox.packets.push(packet);
-        } else {
-            inbox.dropped += 1;
-        }
-        drop(inbox);
+    /// Adds a packet for the thread, and wakes it. It does not block on the thread's work. Fragments without room are
+    /// lost, and repeated like those that a link loses.
+    pub(super) fn deliver(&self, packet: InboxPacket) {
+        let (node, bytes) = (packet.node.0, packet.payload.len());
+        let _room = self.inbox().packets.push(node, bytes, packet);
         self.wake.notify_one();
     }
 
     /// Takes the packets that have arrived, and the number of those that did not fit.
-    pub(super) fn take(&self) -> (Vec<ReceivedPacket>, u64) {
+    pub(super) fn take(&self) -> (Vec<InboxPacket>, u64) {
         let mut inbox = self.inbox();
         inbox.changed = false;
-        (std::mem::take(&mut inbox.packets), std::mem::take(&mut inbox.dropped))
+        (inbox.packets.take(), inbox.packets.take_dropped())
     }
 
     /// Blocks until the state changes, a packet arrives, or the time has passed.
     pub(super) fn wait(&self, time: Duration) {
         let inbox = self.inbox();
-        let idle = |inbox: &mut Inbox| !inbox.changed && inbox.packets.is_empty();
+        let idle = |inbox: &mut Arrived| !inbox.changed && inbox.packets.is_empty();
         drop(self.wake.wait_timeout_while(inbox, time, idle));
     }
 
-    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+    fn inbox(&self) -> MutexGuard<'_, Arrived> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

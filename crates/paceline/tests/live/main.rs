@@ -22,6 +22,7 @@ mod flood;
 mod foreign_modes;
 mod foreign_video;
 mod fresh;
+mod hostile_worlds;
 mod hosts;
 mod idle;
 mod large;

@@ -84,7 +84,7 @@ fn a_minute_of_random_offers_is_granted_and_kept() {
         from + (random >> 33) % (to - from)
     };
     while taken < 30 {
-        let (part, hertz) = (u32::try_from(next(6, 24)).unwrap() * 16, next(5, 31));
+        let (part, hertz) = (u32::try_from(next(10, 24)).unwrap() * 16, next(5, 31));
         let form = (part, part / 4 * 3, u32::try_from(hertz).unwrap());
         taken += u32::from(take_offer(form, next(100_000, 2_000_000)).is_some());
     }

@@ -124,16 +124,16 @@ fn publish(
     count: u32,
 ) -> u64 {
     let before = segment.hosts.sent_bytes(0);
-    let mut first = None;
-    at_rate(HERTZ, count, |_| {
-        let seq = camera.put(vec![7; SAMPLE]).unwrap();
-        first.get_or_insert(seq);
+    // Each application takes its samples at once: one that reads later gets them late.
+    let all = std::thread::scope(|scope| {
+        let readers = pictures.iter_mut().map(|subscriber| scope.spawn(|| arrived(subscriber)));
+        let readers: Vec<_> = readers.collect();
+        at_rate(HERTZ, count, |_| _ = camera.put(vec![7; SAMPLE]).unwrap());
+        readers.into_iter().map(|reader| reader.join().unwrap()).collect::<Vec<_>>()
     });
-    std::thread::sleep(Duration::from_millis(600));
     let sent = (segment.hosts.sent_bytes(0) - before) / SAMPLE as u64;
     println!("{sent} samples on the wire of {count}");
-    for subscriber in pictures {
-        let got = arrived(subscriber);
+    for got in all {
         let late = got.iter().filter(|(_, late)| *late).count();
         let numbers: Vec<u64> = got.into_iter().map(|(seq, _)| seq).collect();
         assert_eq!((numbers.len(), late), (count as usize, 0), "{numbers:?}");

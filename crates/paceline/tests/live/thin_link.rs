@@ -15,7 +15,8 @@ fn steering_shares_a_narrow_link_with_a_saturating_camera() {
     let (robot, operator) = pair(|link| link.capacity(thin));
     let camera = robot.publisher("camera").kind(Kind::Picture).hz(30.0);
     let mut camera = camera.declare().unwrap();
-    let steer = robot.publisher("steer").hz(100.0).late(Late::Send);
+    // Without a declared size, the contract begins only once the first samples have shown it.
+    let steer = robot.publisher("steer").hz(100.0).bytes_max(64).late(Late::Send);
     let mut steer = steer.declare().unwrap();
     let mut pictures = operator.subscriber("camera").declare().unwrap();
     let commands = operator.subscriber("steer").within(Duration::from_millis(10));

@@ -157,16 +157,20 @@ fn a_contract_holds_over_quic() {
     let mut commands = operator.subscriber("steer").within(within).queue(1_000).declare().unwrap();
     let _all = operator.subscriber("bulk").declare().unwrap();
     assert!(steer.wait_matching(SOON) && bulk.wait_matching(SOON));
-    at_rate(100, 200, |_| {
-        for _ in 0..4 {
-            bulk.put(vec![1; 10_000]).unwrap();
-        }
-        steer.put(vec![0; 64]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..200 {
+                let command = commands.recv_timeout(SOON).unwrap();
+                assert_eq!((command.seq, command.late), (number, false), "age {:?}", command.age);
+            }
+        });
+        at_rate(100, 200, |_| {
+            for _ in 0..4 {
+                bulk.put(vec![1; 10_000]).unwrap();
+            }
+            steer.put(vec![0; 64]).unwrap();
+        });
     });
-    for number in 0..200 {
-        let command = commands.recv_timeout(SOON).unwrap();
-        assert_eq!((command.seq, command.late), (number, false), "age {:?}", command.age);
-    }
 }
 
 #[test]
@@ -344,7 +348,9 @@ fn attack(attack: Attack, seconds: u64) {
     assert!(steer.wait_matching(SOON));
     let to = endpoint.replace("quic/", "");
     let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    let got: Vec<_> = std::thread::scope(|scope| {
+        let next = || commands.recv_timeout(SOON).ok();
+        let reader = scope.spawn(|| std::iter::from_fn(next).take(samples).collect());
         let attacker = scope.spawn(|| match attack {
             Attack::FewDatagrams => send_garbage(&to, Duration::from_millis(400), &over),
             Attack::Datagrams => send_garbage(&to, Duration::from_millis(4), &over),
@@ -369,8 +375,8 @@ fn attack(attack: Attack, seconds: u64) {
             "{attack:?}: {count} in {seconds} s; a newcomer joined after {joined:?}, and {at_once:?} afterwards"
         );
         assert!(joined < Duration::from_secs(2) && at_once < Duration::from_secs(2));
+        reader.join().unwrap()
     });
-    let got: Vec<_> = std::iter::from_fn(|| commands.recv_timeout(within).ok()).collect();
     let late = got.iter().filter(|sample| sample.late).count();
     assert_eq!((got.len(), late), (samples, 0), "{attack:?}");
 }

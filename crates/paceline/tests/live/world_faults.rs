@@ -105,6 +105,7 @@ impl Crowd {
         let settings = |objects_max, replicas_max| ParticipantSettings {
             objects_max,
             replicas_max,
+            state_bytes_max: 8 << 30,
             ..ParticipantSettings::default()
         };
         let join = |number: usize, settings| {

@@ -30,7 +30,7 @@ pub(super) fn unequal(host: &Path) -> Result<u64> {
     Ok(unequal)
 }
 
-fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+pub(in crate::bench) fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     value.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 

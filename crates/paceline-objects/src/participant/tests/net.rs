@@ -5,7 +5,7 @@ use crate::interest::Interest;
 use crate::owned::ObjectError;
 use crate::packet::{Packet, UpdateClass};
 use crate::participant::{
-    Destination, Outgoing, Participant, ParticipantSettings, WorldEvent, WorldTime,
+    Destination, Outgoing, Participant, ParticipantSettings, ReceivedPacket, WorldEvent, WorldTime,
 };
 use crate::schema::{FieldValue, Schema};
 use paceline_sched::{Duration, Instant};
@@ -69,7 +69,7 @@ impl Net {
         let now = Instant::from_millis(1_000);
         let peer = |(index, name): (usize, &&str)| {
             Some(
-                Participant::new(PeerId(index as u64 + 1), name, settings, now)
+                Participant::new(PeerId(index as u128 + 1), name, settings, now)
                     .expect("valid settings"),
             )
         };
@@ -178,8 +178,15 @@ impl Net {
             }
             let time = self.time();
             let age = self.now.since(packet.sent);
+            let received = ReceivedPacket {
+                bytes: &packet.payload,
+                class: packet.class,
+                age,
+                node: 0,
+                channel: Some(PeerId(packet.from as u128 + 1)),
+            };
             if let Some(peer) = &mut self.peers[packet.to] {
-                peer.receive(&packet.payload, packet.class, age, time).expect("a packet");
+                peer.receive(&received, time).expect("a packet");
             }
         }
     }
@@ -256,7 +263,7 @@ impl Net {
         to: usize,
     ) -> Result<(), ObjectError> {
         let now = self.now;
-        self.peer(peer).hand_over(object, PeerId(to as u64 + 1), now)
+        self.peer(peer).hand_over(object, PeerId(to as u128 + 1), now)
     }
 
     pub(super) fn hand_over(&mut self, peer: usize, object: ObjectIndex, to: usize) {
@@ -269,7 +276,7 @@ impl Net {
 
     pub(super) fn grant(&mut self, owner: usize, observer: usize) {
         let now = self.now;
-        let observer = PeerId(observer as u64 + 1);
+        let observer = PeerId(observer as u128 + 1);
         let service = self.peer(owner).promised_service(observer);
         self.peer(owner).grant(observer, service, now);
     }

@@ -7,7 +7,9 @@ use cel::parser::Parser;
 /// The deepest nesting of an expression.
 const DEPTH_MAX: u16 = 32;
 /// The greatest number of operators, functions, variables and constants.
-const NODES_MAX: usize = 128;
+pub(super) const NODES_MAX: usize = 128;
+/// The greatest number of fields, because texts can be joined.
+const FIELDS_MAX: usize = 16;
 const VARIABLES: [&str; 6] = ["distance", "angle", "error", "speed", "age", "interested"];
 const FUNCTIONS: [&str; 7] =
     ["size", "contains", "startsWith", "endsWith", "int", "double", "string"];
@@ -47,7 +49,7 @@ pub(super) fn compile(part: &'static str, text: &str) -> Result<IdedExpr, Declar
         let text = errors.to_string().chars().take(300).collect();
         DeclaredError::Syntax { part, text }
     })?;
-    let mut check = Check { part, nodes: 0 };
+    let mut check = Check { part, nodes: 0, fields: 0 };
     check.expression(&expression)?;
     Ok(expression)
 }
@@ -55,6 +57,7 @@ pub(super) fn compile(part: &'static str, text: &str) -> Result<IdedExpr, Declar
 struct Check {
     part: &'static str,
     nodes: usize,
+    fields: usize,
 }
 
 impl Check {
@@ -71,7 +74,13 @@ impl Check {
             }
             Expr::Ident(name) if VARIABLES.contains(&name.as_str()) => Ok(()),
             Expr::Ident(name) => self.unknown(name),
-            Expr::Select(select) => self.select(select),
+            Expr::Select(select) => {
+                self.fields += 1;
+                if self.fields > FIELDS_MAX {
+                    return self.refuse("an expression with more than 16 fields");
+                }
+                self.select(select)
+            }
             Expr::Literal(_) => Ok(()),
             Expr::Comprehension(_) => self.refuse("a comprehension"),
             Expr::List(_) => self.refuse("a list"),

@@ -1,3 +1,4 @@
+use super::super::ControlOutput;
 use super::super::booking;
 use super::super::pair::Place;
 use super::super::registry::{Record, Table};
@@ -110,4 +111,54 @@ fn a_request_that_the_node_has_not_seen_is_limited_to_the_share_of_the_link() {
 #[test]
 fn a_request_against_the_direction_of_the_path_has_no_rights() {
     assert!(!grants(1_000, |wanted| Some(Wanted { trunk: Trunk(7), ..wanted })));
+}
+
+/// A node with a publisher, a viewer and a leaf that publishes nothing.
+fn watched() -> (Control, PairKey) {
+    let own = Arc::new(PublisherSpec::new(Tag::new("other").unwrap()));
+    let mut control = relay((PublisherId { node: INTRUDER, index: 0 }, own));
+    let publisher = control.publish(NOW, PublisherSpec::new(Tag::new("camera").unwrap()));
+    let subscription = SubscriptionId { node: VIEWER, index: 0 };
+    let wanted = SubscriptionSpec::all_of(Pattern::new("camera").unwrap());
+    let change = Change::Subscribe(0, wanted);
+    let message = Message::Delta { node: VIEWER, version: 8, change }.encode();
+    control.handle_message(NOW, VIEWER, message).unwrap();
+    (control, (subscription, publisher))
+}
+
+fn carries(control: &Control, key: PairKey) -> bool {
+    let outputs = control.installed.values().flat_map(|stream| &stream.outputs);
+    outputs.into_iter().any(|output| output.subscriptions.contains(&key.0))
+}
+
+#[test]
+fn a_leaf_refuses_no_streams_of_others() {
+    let (mut control, key) = watched();
+    while control.poll_output().is_some() {}
+    assert!(carries(&control, key));
+    let lack = Lack::Right(Right::Subscribe);
+    let reason = RefusalReason::Rights { of: VIEWER, lack };
+    let every = (key.0, PublisherId { node: INTRUDER, index: ANY });
+    let forged = [key, every];
+    let refusals = forged.map(|key| blank(key, INTRUDER, &control.registry, reason));
+    for (version, refusal) in (8..).zip(refusals.clone()) {
+        let change = Change::Refuse(refusal);
+        let message = Message::Delta { node: INTRUDER, version, change }.encode();
+        control.handle_message(NOW, INTRUDER, message).unwrap();
+    }
+    let refusals: Table<_, _> =
+        refusals.into_iter().map(|it| ((it.subscription, it.publisher), it)).collect();
+    let check = |control: &mut Control, version: u64| {
+        while let Some(output) = control.poll_output() {
+            assert!(!matches!(output, ControlOutput::Refused { .. }), "{output:?}");
+        }
+        assert!(carries(control, key));
+        assert_eq!(control.registry.version(INTRUDER), version);
+    };
+    check(&mut control, 9);
+    let before = control.registry.record(INTRUDER).unwrap().clone();
+    let record = Record { version: 20, refusals, ..before };
+    let message = Message::Snapshot { node: INTRUDER, record }.encode();
+    control.handle_message(NOW, INTRUDER, message).unwrap();
+    check(&mut control, 20);
 }

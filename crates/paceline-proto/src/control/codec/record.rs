@@ -11,7 +11,7 @@ use super::{
 };
 use crate::control::registry::{
     Change, EntryKey, MARKS, Mark, NAME_BYTES_MAX, NEIGHBOURS, PLACES, PUBLISHERS, PairKey,
-    REFUSALS, Read, Record, SUBSCRIPTIONS, Table, Unread, VERSION_MAX,
+    REFUSALS, Read, Record, SUBSCRIPTIONS, Table, Unread, VERSION_MAX, least_held,
 };
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::wire::{Reader, WireError, Writer};
@@ -215,6 +215,22 @@ fn read_table<K: Ord + Copy, V>(
         table.set(key, entry, (max, field))?;
     }
     Ok(table)
+}
+
+/// Returns the least memory of a record, without reading its entries.
+pub(in crate::control) fn read_least_held(reader: &mut Reader) -> Result<usize, WireError> {
+    reader.varint_max(VERSION_MAX, "version")?;
+    let name = reader.len(NAME_BYTES_MAX, "name")?;
+    reader.bytes(name, "name")?;
+    let (max, field) = PUBLISHERS;
+    let publishers = reader.len(max, field)?;
+    for _ in 0..publishers {
+        reader.varint32("publisher")?;
+        let len = reader.len(BODY_BYTES_MAX, "length of an entry")?;
+        reader.bytes(len, "entry")?;
+    }
+    let (max, field) = SUBSCRIPTIONS;
+    Ok(least_held(publishers, reader.len(max, field)?))
 }
 
 pub(in crate::control) fn read_record(

@@ -338,10 +338,19 @@ fn a_record_that_changes_all_the_time_neither_spreads_nor_hides_others_and_its_l
             assert_eq!(control.registry.version(FAR), version);
         }
     }
-    assert!(control.left_out_changes() > 250_000, "{}", control.left_out_changes());
+    assert!(control.dropped_changes() > 250_000, "{}", control.dropped_changes());
+    assert_eq!((control.take_exceeded(), control.take_exceeded()), (Some(HOSTILE), None));
     assert!(passed_on < 140_000, "{passed_on} of {version}");
-    // It stops. Its next digest shows the gap, and its record closes it.
+    // It stops. Its next digest shows the gap, the node answers with its own, and the record closes it.
     let later = at(400_000);
+    let digest = Message::Digest(vec![(HOSTILE, version), (ME, 1)]).encode();
+    control.handle_message(later, HOSTILE, digest).unwrap();
+    control.handle_timeout(control.poll_timeout().max(later));
+    let asked = sent(&mut control, HOSTILE).into_iter().any(|message| {
+        let Message::Digest(versions) = message else { return false };
+        versions.iter().any(|(node, at)| *node == HOSTILE && *at < version)
+    });
+    assert!(asked, "its digest says that the record is missing");
     let record = record(version, &[ME]);
     let message = Message::Snapshot { node: HOSTILE, record };
     control.handle_message(later, HOSTILE, message.encode()).unwrap();
@@ -353,16 +362,105 @@ fn short_subscriptions_count_by_the_memory_that_they_use() {
     let mut control = between();
     let pattern = crate::tag::Pattern::new("a").unwrap();
     let wants = super::super::spec::SubscriptionSpec::all_of(pattern);
-    for node in (10..20).map(NodeId) {
+    for node in (10..410).map(NodeId) {
         let id = |index| crate::ids::SubscriptionId { node, index };
-        let subscriptions = (0..20_000).map(|index| (id(index), wants.clone())).collect();
+        let subscriptions = (0..500).map(|index| (id(index), wants.clone())).collect();
         let record = Record { subscriptions, ..record(7, &[HOSTILE]) };
         let message = Message::Snapshot { node, record }.encode();
-        assert!(message.len() < 1 << 20, "{} bytes on the wire", message.len());
+        assert!(message.len() < 16_000, "{} bytes on the wire", message.len());
         // The oldest of the unreachable nodes leave for the newest.
         control.handle_message(Instant::from_millis(5_000), HOSTILE, message).unwrap();
     }
     let held: usize = control.registry.all().map(|(_, record)| record.subscriptions.len()).sum();
-    // 32 MiB, at about 420 bytes each. By their encoded bytes, all 200,000 would be kept.
-    assert!((40_000..=80_000).contains(&held), "{held} held");
+    // 32 MiB, at 450 bytes each as measured in a process. By their encoded bytes, all 200,000 would be kept.
+    println!("{held} short subscriptions in 32 MiB");
+    assert!((70_000..=82_000).contains(&held), "{held} held");
+}
+
+#[test]
+fn leaves_of_one_identity_have_an_eighth_of_the_registry() {
+    let mut control = between();
+    let now = Instant::from_millis(5_000);
+    let rights = |peer: &str, rights| crate::rights::AccessRule {
+        peers: vec![peer.to_owned()],
+        rights: Arc::new(rights),
+    };
+    let all = rights("good", crate::rights::RuleRights::all());
+    control.set_policy(now, Some(crate::rights::AccessPolicy { rules: vec![all] }));
+    let other = NodeId(6);
+    for (node, name) in [(GOOD, "good"), (HOSTILE, ""), (other, "")] {
+        control.set_peer(now, node, crate::rights::PeerName::Certified(name.to_owned()));
+    }
+    control.handle_hop_up(now, other, hop());
+    let mut deliver_all = |from: NodeId, first: u64, count: u64, bytes: usize| {
+        let mut refused = 0;
+        for version in first..first + count {
+            let index = u32::try_from(version).unwrap();
+            let change = Change::Publish(index, spec(&"x".repeat(bytes)));
+            let message = Message::Delta { node: from, version, change };
+            refused += u64::from(deliver(&mut control, from, &message).is_err());
+        }
+        (
+            refused,
+            control.registry.record(from).map_or(0, |it| it.publishers.len()),
+            control.records_bytes(),
+        )
+    };
+    let (refused, ones, bytes) = deliver_all(HOSTILE, 8, 12_000, 1);
+    println!("{ones} publishers in {bytes} bytes");
+    // The first one beyond it is an error. The others follow a gap, and the record is not requested for ten seconds.
+    let in_bounds = (8_000..10_000).contains(&ones) && bytes <= (4 << 20) + 1_000;
+    assert!(in_bounds && refused == 1, "{ones}, {bytes}, {refused}");
+    // The same certificate has no more by another connection, and a node that relays is not limited.
+    let record = Record { version: 7, ..record(7, &[ME]) };
+    let first = Message::Snapshot { node: other, record };
+    let refused = deliver(&mut control, other, &first);
+    assert!(matches!(refused, Err(WireError::TooLarge { .. })), "{refused:?}");
+    // The number of its entries decides, before they take memory: the last one is incomplete.
+    let wants =
+        super::super::spec::SubscriptionSpec::all_of(crate::tag::Pattern::new("a").unwrap());
+    let id = |index| crate::ids::SubscriptionId { node: other, index };
+    let subscriptions = (0..20_000).map(|index| (id(index), wants.clone())).collect();
+    let record = Record { subscriptions, ..self::record(8, &[]) };
+    let message = Message::Snapshot { node: other, record }.encode();
+    let refused = control.handle_message(now, other, message.slice(..message.len() - 9));
+    assert!(matches!(refused, Err(WireError::TooLarge { .. })), "{refused:?}");
+}
+
+#[test]
+fn nodes_of_one_identity_share_the_budget_of_changes() {
+    let mut control = between();
+    let now = Instant::from_millis(5_000);
+    let rights = Arc::new(crate::rights::RuleRights::all());
+    let all = crate::rights::AccessRule { peers: vec!["good".to_owned()], rights };
+    control.set_policy(now, Some(crate::rights::AccessPolicy { rules: vec![all] }));
+    let others = [NodeId(6), NodeId(7), NodeId(8)];
+    let leaves = [HOSTILE].into_iter().chain(others);
+    for (node, name) in [(GOOD, "good")].into_iter().chain(leaves.map(|node| (node, ""))) {
+        control.set_peer(now, node, crate::rights::PeerName::Certified(name.to_owned()));
+    }
+    let mut taken = 0;
+    for node in [HOSTILE].into_iter().chain(others) {
+        if node != HOSTILE {
+            control.handle_hop_up(now, node, hop());
+        }
+        for version in 8..200 {
+            let mut record = record(version, &[ME]);
+            let id = |index| crate::ids::PublisherId { node, index };
+            for index in 0..200 {
+                let spec = Ok(spec(&format!("own/{}", "x".repeat(80))));
+                record.publishers.set(id(index), spec, (1_000, "publishers")).unwrap();
+            }
+            deliver(&mut control, node, &Message::Snapshot { node, record }).unwrap();
+            taken += u64::from(control.registry.version(node) == version);
+        }
+    }
+    // Whole records of 18 KB: about 55 of them use up the budget.
+    println!("{taken} of 768 records are taken");
+    assert!((40..70).contains(&taken), "{taken}");
+    assert_eq!(control.take_exceeded(), Some(others[2]));
+    let change = Change::Publish(1, spec("good"));
+    let good = Message::Delta { node: FAR, version: 8, change };
+    deliver(&mut control, GOOD, &good).unwrap();
+    assert_eq!(control.registry.version(FAR), 8, "other identities are not affected");
 }

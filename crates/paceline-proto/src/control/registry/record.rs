@@ -129,14 +129,20 @@ impl Change {
     }
 }
 
-/// Returns the memory of an entry in a table: three quarters of a node of the tree are in use, and texts are allocations.
+/// Returns the memory of an entry in a table: half of a node of the tree is in use after entries in order, and texts are
+/// allocations. A process has been measured to use 427 bytes for a subscription of 1 byte.
 const fn held<V>() -> usize {
-    size_of::<V>() * 3 / 2 + 64
+    size_of::<V>() * 2 + 48
+}
+
+/// Returns the least memory of a record with so many publishers and subscriptions.
+pub(in crate::control) const fn least_held(publishers: usize, subscriptions: usize) -> usize {
+    publishers * held::<PublisherSpec>() + subscriptions * held::<SubscriptionSpec>()
 }
 
 impl Record {
     /// Returns about the memory that the record uses: its entries, their texts, and the places of both in the tables.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(in crate::control) fn held_bytes(&self) -> usize {
         let publishers = self.publishers.values();
         let publishers = publishers
             .map(|of| held::<PublisherSpec>() + of.tag.as_str().len() + of.encoding.as_str().len());

@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::attendance::{Attendance, Greeted};
-use super::flight::InFlight;
+use super::flight::{InFlight, InOrder};
 use super::ledger::{Fates, Ledger};
 use super::rtt::RttEstimator;
 use super::smoothed::Smoothed;
@@ -15,7 +15,6 @@ use crate::receive::Heard;
 use crate::wire::ack::Ack;
 use crate::wire::frame::{Echo, FrameHeader};
 use paceline_sched::{Duration, Instant};
-use std::collections::VecDeque;
 
 /// The transport's queue has room for this number of the longest frames, and for some more, so it never has to drop
 /// one.
@@ -53,9 +52,9 @@ pub struct Hop {
     was_up: bool,
     found: Instant,
     next_seq: u64,
-    flight: VecDeque<InFlight>,
-    flight_bytes: u64,
-    background_bytes: u64,
+    flight: InOrder,
+    /// The departure of the newest frame that is known to have arrived.
+    passed: Instant,
     /// The maximum frame length, in bytes.
     frame_bytes_max: u64,
     unasked_bytes: u64,
@@ -87,9 +86,8 @@ impl Hop {
             was_up: false,
             found: now,
             next_seq: 0,
-            flight: VecDeque::new(),
-            flight_bytes: 0,
-            background_bytes: 0,
+            flight: InOrder::default(),
+            passed: Instant::ZERO,
             frame_bytes_max: Carrier::Ordered.frame_bytes_max(),
             unasked_bytes: 0,
             unasked_frames: 0,
@@ -178,13 +176,13 @@ impl Hop {
     /// Returns the bytes sent and not yet acknowledged.
     #[must_use]
     pub fn flight_bytes(&self) -> u64 {
-        self.ledger.as_ref().map_or(self.flight_bytes, |ledger| ledger.flight().0)
+        self.ledger.as_ref().map_or(self.flight.bytes(), |ledger| ledger.flight().0)
     }
 
     /// Returns the bytes in flight that belong to background frames.
     #[must_use]
     pub fn background_bytes(&self) -> u64 {
-        self.ledger.as_ref().map_or(self.background_bytes, |ledger| ledger.flight().1)
+        self.ledger.as_ref().map_or(self.flight.background(), |ledger| ledger.flight().1)
     }
 
     /// Returns the number of frames sent and not yet acknowledged.
@@ -204,13 +202,23 @@ impl Hop {
         let trip = trip.saturating_add(self.rtt.longest_held());
         match &self.ledger {
             Some(ledger) => ledger.overdue(now, trip),
-            None => self.flight.partition_point(|frame| frame.sent + trip < now),
+            None => self.flight.sent_before(now - trip),
         }
     }
 
     /// Returns the bytes of live frames that left more than `trip` ago. Zero on carriers that keep order.
     pub(in crate::link) fn overdue_bytes(&self, now: Instant, trip: Duration) -> u64 {
         self.ledger.as_ref().map_or(0, |ledger| ledger.overdue_bytes(now, trip))
+    }
+
+    /// Returns the departure of the newest frame that is known to have arrived.
+    pub(in crate::link) const fn passed(&self) -> Instant {
+        self.passed
+    }
+
+    /// Returns the bytes of unacknowledged live frames that left before `time`. Zero on carriers that may lose frames.
+    pub(in crate::link) fn live_before(&self, time: Instant) -> u64 {
+        self.flight.live_before(time)
     }
 
     /// Sets the maximum frame length, in bytes.
@@ -243,10 +251,10 @@ impl Hop {
     /// round trip are on the wire, unless the transport's thread is starved of processor time.
     fn queued_bytes(&self, now: Instant) -> u64 {
         let Some(trip) = self.least_round_trip().filter(|_| self.paced) else {
-            return self.flight_bytes;
+            return self.flight.bytes();
         };
-        let recent = self.flight.iter().rev().take_while(|frame| frame.sent + trip >= now);
-        self.flight_bytes.saturating_sub(recent.map(|frame| frame.bytes).sum())
+        let recent = self.flight.bytes_since(now - trip);
+        self.flight.bytes().saturating_sub(recent)
     }
 
     /// Returns `true` if the transport's queue has room for one more frame of any length. Always `true` where
@@ -266,7 +274,7 @@ impl Hop {
     #[must_use]
     pub fn has_settled(&self, seq: u64) -> bool {
         let settled = |ledger: &Ledger| ledger.has_settled(seq);
-        let front = || self.flight.front().is_none_or(|oldest| oldest.seq > seq);
+        let front = || self.flight.oldest().is_none_or(|oldest| oldest.seq > seq);
         self.ledger.as_deref().map_or_else(front, settled)
     }
 
@@ -325,7 +333,7 @@ impl Hop {
         if let Some(ledger) = &self.ledger {
             return ledger.unanswered_for(now) > patience;
         }
-        self.flight.front().is_some_and(|oldest| now.since(oldest.sent) > patience)
+        self.flight.oldest().is_some_and(|oldest| now.since(oldest.sent) > patience)
     }
 
     /// Processes the header of a frame from this hop. Returns the hop's change of state and the number of
@@ -393,6 +401,7 @@ impl Hop {
         if let Some(ledger) = &mut self.ledger {
             if let Some((bytes, left)) = ledger.handle_ack(now, ack) {
                 let trip = now.since(left);
+                self.passed = self.passed.max(left);
                 self.attendance.note_answered(left);
                 self.rtt.note(now, (trip, held), trip);
                 let took = (now + wire_time(bytes)).since(left);
@@ -403,19 +412,16 @@ impl Hop {
         let end = ack.end();
         let (mut lost, mut waited) = (0, Duration::ZERO);
         // The transport keeps order, so an unacknowledged frame before an acknowledged one is lost.
-        while let Some(oldest) = self.flight.front().copied() {
+        while let Some(oldest) = self.flight.oldest() {
             if oldest.seq >= end {
                 break;
             }
-            self.flight.pop_front();
-            self.flight_bytes -= oldest.bytes;
-            if oldest.background {
-                self.background_bytes -= oldest.bytes;
-            }
+            self.flight.pop_oldest();
             if !ack.covers(oldest.seq) {
                 lost += 1;
                 continue;
             }
+            self.passed = self.passed.max(oldest.sent);
             let took = now.since(oldest.sent);
             let trip = took.saturating_sub(wire_time(oldest.bytes));
             waited = waited.max(trip);
@@ -629,10 +635,7 @@ impl Hop {
             ledger.note_background();
             return;
         }
-        if let Some(newest) = self.flight.back_mut().filter(|newest| !newest.background) {
-            newest.background = true;
-            self.background_bytes += newest.bytes;
-        }
+        self.flight.note_background();
     }
 
     /// Marks the last sent frame as one to a multicast group, whose bytes another hop counts if `elsewhere`.
@@ -660,8 +663,7 @@ impl Hop {
         if let Some(ledger) = &mut self.ledger {
             ledger.note_sent(now, seq, bytes, now + wire_time);
         } else {
-            self.flight.push_back(InFlight { seq, bytes, sent: now, asked, background });
-            self.flight_bytes += bytes;
+            self.flight.push(InFlight { seq, bytes, sent: now, asked, background });
         }
         self.next_seq += 1;
         self.attendance.note_sent(now, now + wire_time, asked);

@@ -1,26 +1,22 @@
 //! A neighbour: its hop, and the queues of control messages and notices for it.
 
 use super::closes::push_bounded;
+use super::control_queue::ControlQueue;
 use super::hop::{Hop, WINDOW_FRAMES};
 use crate::link::contents::{Item, Notice, Part};
 use crate::link::pacing::PIECE_MIN;
 use crate::wire::frame::FrameBuf;
 use crate::wire::segment::{ControlHead, PART_BYTES_MAX, write_part};
-use bytes::Bytes;
 use paceline_sched::Instant;
 use std::collections::VecDeque;
 
-/// The maximum number of queued control messages per hop. Further messages are dropped; the next digest
-/// repairs the loss.
-const CONTROL_WAITING_MAX: usize = 8_192;
 /// The number of frames with control that may be in flight beyond the window of data.
 const CONTROL_FRAMES: usize = 3;
 /// A next hop, with the control messages and notices for it.
 #[derive(Debug)]
 pub(in crate::link) struct Neighbour {
     pub(in crate::link) hop: Hop,
-    pub(in crate::link) control: VecDeque<Bytes>,
-    control_sent: usize,
+    pub(in crate::link) control: ControlQueue,
     /// Abort and close segments for the next frame.
     pub(in crate::link) notices: VecDeque<Notice>,
     /// Closes that were sent but not yet acknowledged, each with its frame number.
@@ -34,23 +30,13 @@ pub(in crate::link) struct Neighbour {
 impl Neighbour {
     /// Returns a neighbour behind `hop`. `notices` are the closes of its previous connection.
     pub(super) fn new(hop: Hop, notices: VecDeque<Notice>) -> Self {
-        let (control, closes, parts) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
-        Self { hop, control, control_sent: 0, notices, closes, message: 0, parts }
-    }
-
-    /// Queues a control message. Returns `false` if the queue is full.
-    pub(in crate::link) fn queue_control(&mut self, message: Bytes) -> bool {
-        let fits = self.control.len() < CONTROL_WAITING_MAX;
-        if fits {
-            self.control.push_back(message);
-        }
-        fits
+        let (closes, parts) = (VecDeque::new(), VecDeque::new());
+        Self { hop, control: ControlQueue::default(), notices, closes, message: 0, parts }
     }
 
     /// Resets the queues after the hop went down.
     pub(in crate::link) fn take_down(&mut self) {
         self.control.clear();
-        self.control_sent = 0;
         self.keep_closes();
         self.message = 0;
         self.parts.clear();
@@ -106,21 +92,15 @@ impl Neighbour {
     pub(in crate::link) fn put_messages(&mut self, limit: usize, out: &mut FrameBuf) {
         loop {
             let room = limit.saturating_sub(out.len() + ControlHead::BYTES_MAX);
-            let Some(message) = self.control.front() else { return };
-            let left = message.len() - self.control_sent;
+            let Some((message, sent)) = self.control.front() else { return };
+            let (whole, left) = (message.len(), message.len() - sent);
             if room == 0 || room < left && room < PIECE_MIN {
                 return;
             }
-            let len = left.min(room);
-            let total = (self.control_sent == 0).then_some(message.len());
-            let piece = message.slice(self.control_sent..self.control_sent + len);
-            ControlHead { total, last: len == left, len }.write(&mut out.head);
+            let Some((piece, offset, last)) = self.control.take(room) else { return };
+            let total = (offset == 0).then_some(whole);
+            ControlHead { total, last, len: piece.len() }.write(&mut out.head);
             out.head.extend_from_slice(&piece);
-            self.control_sent += len;
-            if len == left {
-                self.control.pop_front();
-                self.control_sent = 0;
-            }
         }
     }
 
@@ -135,7 +115,7 @@ impl Neighbour {
             let room = limit.saturating_sub(out.len() + PART_BYTES_MAX);
             let left = match (self.parts.front(), self.control.front()) {
                 (Some(part), _) => part.payload.len(),
-                (None, Some(message)) => message.len() - self.control_sent,
+                (None, Some((message, sent))) => message.len() - sent,
                 (None, None) => return,
             };
             if room == 0 || room < left && room < PIECE_MIN {
@@ -161,16 +141,10 @@ impl Neighbour {
 
     /// Returns the next unsent piece of control, at most `room` bytes.
     fn next_part(&mut self, room: usize) -> Option<Part> {
-        let message = self.control.front()?;
-        let (total, offset) = (message.len(), self.control_sent);
-        let end = (offset + room).min(total);
-        let part =
-            Part { number: self.message, total, offset, payload: message.slice(offset..end) };
-        self.control_sent = end;
-        if end == total {
-            self.control.pop_front();
-            (self.control_sent, self.message) = (0, self.message + 1);
-        }
+        let total = self.control.front()?.0.len();
+        let (payload, offset, last) = self.control.take(room)?;
+        let part = Part { number: self.message, total, offset, payload };
+        self.message += u64::from(last);
         Some(part)
     }
 }

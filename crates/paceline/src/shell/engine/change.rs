@@ -68,7 +68,7 @@ impl Engine {
     /// force until the paths have answered.
     pub(super) fn changed(&self, id: SubscriptionId, spec: SubscriptionSpec) {
         if let Some(sink) = self.sinks.get(&id) {
-            sink.relax(&spec);
+            sink.delivery().relax(&spec);
             let SubscriptionSpec { form, within, loss, revision, .. } = spec;
             let within = within.map(Into::into);
             sink.notify(SubscriberEvent::Changed { revision, form, within, loss });
@@ -78,7 +78,7 @@ impl Engine {
     /// Applies a request to which all paths have answered.
     pub(super) fn in_force(&self, id: SubscriptionId, spec: &SubscriptionSpec) {
         if let Some(sink) = self.sinks.get(&id) {
-            sink.change(spec);
+            sink.delivery().change(spec);
         }
     }
 
@@ -90,7 +90,7 @@ impl Engine {
         spec: SubscriptionSpec,
     ) {
         if let Some(sink) = self.sinks.get(&id) {
-            sink.change(&spec);
+            sink.delivery().change(&spec);
             let SubscriptionSpec { form, within, loss, .. } = spec;
             let within = within.map(Into::into);
             sink.notify(SubscriberEvent::ChangeRefused { refusals, form, within, loss });

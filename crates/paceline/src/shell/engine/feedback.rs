@@ -13,7 +13,6 @@ use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 /// Completes `rows` with the counters of the answer and sends them to the caller.
@@ -198,16 +197,16 @@ impl Engine {
 
     /// Returns the counters of a subscription of this node.
     fn measured(&self, id: SubscriptionId) -> Option<Measured> {
-        let counts = &self.sinks.get(&id)?.counts;
+        let counts = self.sinks.get(&id)?.counts();
         let (rate_millihertz, age_max) = self.rates.delivered(id);
         Some(Measured {
-            delivered: counts.delivered.load(Ordering::Relaxed),
-            bytes: counts.bytes.load(Ordering::Relaxed),
-            late: counts.late.load(Ordering::Relaxed),
-            dropped: counts.drops.load().total(),
+            delivered: counts.delivered,
+            bytes: counts.bytes,
+            late: counts.late,
+            dropped: counts.drops().total(),
             rate_millihertz,
             age_max: age_max.into(),
-            age_sum: Duration::from_nanos(counts.age_sum.load(Ordering::Relaxed)).into(),
+            age_sum: Duration::from_nanos(counts.age_sum).into(),
         })
     }
 

@@ -8,6 +8,7 @@ use super::super::mailbox::Mailbox;
 use super::super::port::scaling::{SLOTS_MAX, ScalePort, ScaleTask, Terms};
 use super::super::port::{LocalPort, Port, SinkChange, ring};
 use super::super::rx::RxChange;
+use super::super::sink::SinkPort;
 use super::Engine;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::entry::EntryLimit;
@@ -355,8 +356,8 @@ impl Engine {
         local.subscriptions.difference(&now).for_each(|&id| local.leave(id));
         for &id in now.difference(&local.subscriptions) {
             if let Some(sink) = self.sinks.get(&id) {
-                let order = sink.order_of(publisher);
-                local.changes.post(SinkChange::Join(id, sink.clone(), order));
+                let port = SinkPort::open(sink.clone(), publisher);
+                local.changes.post(SinkChange::Join(id, port));
             }
         }
         local.subscriptions = now;

@@ -65,7 +65,6 @@ impl Engine {
             };
             self.latch.serve(Latecomer {
                 sink: sink.clone(),
-                order: sink.order_of(publisher),
                 tag: latched.tag.clone(),
                 publisher,
                 form: spec.form,

@@ -3,13 +3,13 @@
 use super::super::clock;
 use super::super::handle::{HopSnapshot, StreamSnapshot};
 use super::super::report;
-use super::super::sink::AgeWindow;
 use super::Engine;
 use crate::status::{
     HostBuffer, LinkReserved, LinkStatus, MemoryUse, NodeStatus, PublisherStatus, RateCheck,
     StreamContract, StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
+use paceline_node::deliver::AgeWindow;
 use paceline_proto::control::Topic;
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -80,10 +80,12 @@ impl Engine {
         self.check_rates(now);
         let old = std::mem::take(&mut self.rates.delivered);
         for (id, sink) in &self.sinks {
-            let samples = sink.counts.delivered.load(Ordering::Relaxed);
+            let (samples, ages) = {
+                let mut delivery = sink.delivery();
+                (delivery.counts().delivered, delivery.take_ages())
+            };
             let before = old.get(id).map_or(0, |delivered| delivered.samples);
             let millihertz = millihertz(samples.saturating_sub(before), over);
-            let ages = sink.counts.take_ages();
             self.rates.delivered.insert(*id, Delivered { samples, millihertz, ages });
         }
     }
@@ -184,8 +186,12 @@ impl Engine {
             .filter_map(|(id, sink)| Some((id, self.control.subscription(*id)?, sink)))
             .filter(|(_, spec, _)| !spec.pattern.is_private())
             .map(|(id, spec, sink)| {
-                let counts = &sink.counts;
-                let (jitter, lost) = sink.arrivals();
+                let now = clock::now();
+                let utc = sink.utc(now);
+                let (counts, jitter, timed) = {
+                    let delivery = sink.delivery();
+                    (delivery.counts().clone(), delivery.jitter(), delivery.timed_status(utc))
+                };
                 let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
                 SubscriptionStatus {
                     id: *id,
@@ -197,17 +203,17 @@ impl Engine {
                     scaled_at: self.scaled_at(*id),
                     publishers: self.heard.get(id).cloned().unwrap_or_default(),
                     refusals: Vec::new(),
-                    delivered: counts.delivered.load(Ordering::Relaxed),
-                    bytes: counts.bytes.load(Ordering::Relaxed),
+                    delivered: counts.delivered,
+                    bytes: counts.bytes,
                     rate_millihertz: rate.millihertz,
-                    late: counts.late.load(Ordering::Relaxed),
+                    late: counts.late,
                     age_max: Duration::from_nanos(rate.ages.longest).into(),
                     age_mean: rate.ages.mean().map(std::time::Duration::from_nanos),
-                    age_sum: Duration::from_nanos(counts.age_sum.load(Ordering::Relaxed)).into(),
-                    drops: counts.drops.load(),
+                    age_sum: Duration::from_nanos(counts.age_sum).into(),
+                    drops: counts.drops(),
                     jitter,
-                    lost,
-                    timed: sink.timed_status(),
+                    lost: counts.gaps,
+                    timed,
                 }
             })
             .collect();

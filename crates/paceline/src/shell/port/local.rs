@@ -1,8 +1,9 @@
 //! The port to subscribers of this node.
 
 use super::super::mailbox::Mailbox;
-use super::super::sink::{Needed, Order, Origin, Sink};
+use super::super::sink::SinkPort;
 use super::JOIN_PORTION;
+use paceline_node::deliver::{Acceptance, Needed, Origin};
 use paceline_proto::video::{DecodeGate, Group, Joining, Next};
 use paceline_proto::{DropReason, PublisherId, RawSample, SubscriptionId, Tag};
 use paceline_sched::{Instant, Late};
@@ -10,15 +11,14 @@ use std::sync::Arc;
 
 /// A change of the subscribers of a [`LocalPort`].
 pub(crate) enum SinkChange {
-    Join(SubscriptionId, Arc<Sink>, Arc<Order>),
+    Join(SubscriptionId, SinkPort),
     Leave(SubscriptionId),
 }
 
 /// A subscriber and its decoding state.
 struct LocalSink {
     id: SubscriptionId,
-    sink: Arc<Sink>,
-    order: Arc<Order>,
+    port: SinkPort,
     gate: DecodeGate,
     /// The delivered video pictures.
     needed: Needed,
@@ -63,20 +63,12 @@ impl LocalPort {
         let pulled = tag.is_private();
         let gate = DecodeGate::starting(pulled);
         changes.collect(seen, |change| match change {
-            SinkChange::Join(id, sink, order) => {
+            SinkChange::Join(id, port) => {
                 // An old picture is of no use to a subscription with a delay bound.
-                let joins = !pulled && !sink.has_bound();
+                let joins = !pulled && !port.sink().delivery().has_bound();
                 let joining = if joins { Joining::default() } else { Joining::live() };
                 let needed = Needed::default();
-                sinks.push(LocalSink {
-                    id,
-                    sink,
-                    order,
-                    gate,
-                    needed,
-                    joining,
-                    passes_over: false,
-                });
+                sinks.push(LocalSink { id, port, gate, needed, joining, passes_over: false });
                 *newcomer = true;
             }
             SinkChange::Leave(id) => sinks.retain(|place| place.id != id),
@@ -121,17 +113,18 @@ impl LocalPort {
         }
         let mut delivered = true;
         for other in others {
-            delivered &=
-                other.sink.deliver(now, &from, (&other.order, Needed::default()), sample.clone());
+            let accepted = other.port.sink().deliver(now, &from, Needed::default(), sample.clone());
+            delivered &= accepted != Acceptance::Dropped;
         }
-        delivered & last.sink.deliver(now, &from, (&last.order, Needed::default()), sample)
+        let accepted = last.port.sink().deliver(now, &from, Needed::default(), sample);
+        delivered & (accepted != Acceptance::Dropped)
     }
 
     /// Counts samples that no subscriber receives, including subscribers added since the last
     /// sample.
     pub(super) fn count(&mut self, reason: DropReason, samples: u64) {
         self.settle();
-        self.sinks.iter().for_each(|place| place.sink.counts.drops.add(reason, samples));
+        self.sinks.iter().for_each(|place| place.port.sink().count(reason, samples));
     }
 }
 
@@ -144,20 +137,19 @@ impl LocalSink {
         group: &Group,
         next: Option<&RawSample>,
     ) -> bool {
-        let room = self.sink.room().min(JOIN_PORTION);
+        let room = self.port.sink().delivery().room().min(JOIN_PORTION);
         let (units, treatment) = self.joining.step(group, next, room);
         let delivered = units.iter().all(|unit| self.deliver_video(now, from, unit.clone()));
-        let drops = &self.sink.counts.drops;
         match if delivered { treatment } else { Next::Wait(self.joining.give_up()) } {
             Next::Follow => {}
             Next::Defer => self.passes_over = true,
             Next::Skip if next.is_some() => {
                 self.passes_over = true;
-                drops.add(DropReason::Undecodable, 1);
+                self.port.sink().count(DropReason::Undecodable, 1);
             }
             Next::Skip => {}
             Next::Wait(lost) => {
-                drops.add(DropReason::Undecodable, lost);
+                self.port.sink().count(DropReason::Undecodable, lost);
                 return false;
             }
         }
@@ -171,35 +163,16 @@ impl LocalSink {
         }
         let kind = sample.kind;
         if !self.gate.admit(kind) {
-            self.sink.counts.drops.add(DropReason::Undecodable, 1);
+            self.port.sink().count(DropReason::Undecodable, 1);
             return false;
         }
-        let delivered = self.sink.deliver(now, from, (&self.order, self.needed), sample);
-        if delivered {
-            self.needed.add(kind);
-        } else {
-            self.gate.broke(kind);
+        let accepted = self.port.sink().deliver(now, from, self.needed, sample);
+        match accepted {
+            Acceptance::Accepted => self.needed.add(kind),
+            Acceptance::Dropped => self.gate.broke(kind),
+            // The port before a change of the subscription has delivered it.
+            Acceptance::Repeated => {}
         }
-        delivered
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use paceline_proto::control::SubscriptionSpec;
-    use paceline_proto::{NodeId, Pattern};
-
-    #[test]
-    fn losses_before_the_first_sample_are_counted_at_subscribers() {
-        let publisher = PublisherId { node: NodeId(1), index: 0 };
-        let id = SubscriptionId { node: NodeId(2), index: 0 };
-        let spec = SubscriptionSpec::all_of(Pattern::new("tag").unwrap());
-        let (sink, changes) = (Arc::new(Sink::with_queue(&spec, 4)), Arc::<Mailbox<_>>::default());
-        let tag = Tag::new("tag").unwrap();
-        let mut port = LocalPort::new(tag, publisher, Late::Drop, changes.clone());
-        changes.post(SinkChange::Join(id, sink.clone(), sink.order_of(publisher)));
-        port.count(DropReason::LinkLoss, 3);
-        assert_eq!(sink.counts.drops.load().of(DropReason::LinkLoss), 3);
+        accepted != Acceptance::Dropped
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::command::Holders;
 use super::{Pipe, PullEvent};
-use crate::sample::Sample;
+use crate::Sample;
 use crate::summary::{Missing, MissingReason, PullNode, PullSummary};
 use paceline_proto::pull::{Held, PullPlan};
 use paceline_proto::video::DecodeGate;

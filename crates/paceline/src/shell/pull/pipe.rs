@@ -1,6 +1,6 @@
 //! A bounded queue from the pulling thread to a blocking or asynchronous reader.
 
-use crate::sample::Sample;
+use crate::Sample;
 use crate::summary::{PullError, PullSummary};
 use event_listener::{Event, EventListener, Listener};
 use std::collections::VecDeque;

@@ -2,8 +2,8 @@
 //!
 //! Control messages pass through the engine, so the first samples of a stream can be faster.
 
+use super::super::drops::AtomicDrops;
 use super::super::port::{self, Port};
-use super::super::sink::AtomicDrops;
 use bytes::Bytes;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::memory::Charge;

@@ -37,7 +37,7 @@ impl RxSources {
             }
             let (debtor, victim) = self.debtor(own);
             if debtor.give_back(self, now, (excess, victim)) == 0 {
-                return;
+                return self.memory.note_greatest();
             }
         }
     }
@@ -68,17 +68,19 @@ impl Neighbour {
         let mut guard = lock(&self.state);
         let Arriving { receiver, batch, .. } = &mut *guard;
         let mut freed = receiver.give_back(bytes, victim, |item| batch.push(item));
-        let limit = sources.memory.limit();
-        crate::warn_limited!(
-            "neighbour {} has lost unfinished samples of {freed} bytes: the {limit} bytes of memory for neighbours are \
-             full; raise neighbour_memory if all of them are expected",
-            self.node
-        );
         sources.hand_over(now, self.node, batch.drain(..), |bytes| self.waits(now, bytes));
         drop(guard);
         if freed < bytes {
             freed +=
                 lock(&sources.sources).early.give_back(self.node, bytes - freed, &sources.drops);
+        }
+        if freed > 0 {
+            let limit = sources.memory.limit();
+            crate::warn_limited!(
+                "neighbour {} has lost samples of {freed} bytes: the {limit} bytes of memory for neighbours are full; \
+                 raise neighbour_memory if all of them are expected",
+                self.node
+            );
         }
         freed
     }

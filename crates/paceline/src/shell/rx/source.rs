@@ -1,9 +1,12 @@
 //! An arriving stream, and the neighbours from which its samples may arrive.
 
 use super::super::port::Port;
+use super::early::Item;
 use paceline_proto::NodeId;
-use paceline_proto::entry::EntryLimits;
+use paceline_proto::entry::{EntryLimits, EntryPolice};
 use paceline_proto::ingress::Ingress;
+use paceline_proto::reason::DropReason;
+use paceline_proto::receive::Lost;
 use paceline_sched::{Duration, Instant};
 
 /// The longest time for which samples may be in flight on a path that was replaced.
@@ -51,5 +54,15 @@ impl Source {
         if self.via.replace(from).is_some_and(|before| before != from) {
             self.ingress.handle_lost(None);
         }
+    }
+
+    /// Returns the loss of a sample that exceeds the rights of its publisher; other items as they are.
+    pub(super) fn policed(&mut self, police: &mut EntryPolice, now: Instant, item: Item) -> Item {
+        let Item::Sample(sample) = &item else { return item };
+        if police.admits(now, &mut self.entry, sample.bytes() as u64) {
+            return item;
+        }
+        let begun = Some((sample.seq, sample.kind));
+        Item::Lost(Lost { samples: 1, reason: DropReason::OverRights, begun })
     }
 }

@@ -7,7 +7,7 @@ use paceline_proto::form::Rate;
 use paceline_proto::plan::{OutputPlan, Target};
 use paceline_proto::receive::Lost;
 use paceline_proto::video::GroupBudget;
-use paceline_proto::{DropReason, Encoding, Kind, RawSample, Timestamp};
+use paceline_proto::{DropReason, Encoding, Form, Kind, PublisherId, RawSample, Timestamp};
 use paceline_sched::discipline::StreamIndex;
 use std::num::NonZeroU32;
 

@@ -125,5 +125,5 @@ fn index(car: usize) -> ObjectIndex {
 }
 
 fn peer(observer: usize) -> PeerId {
-    PeerId(u64::try_from(observer).unwrap_or(u64::MAX))
+    PeerId(u128::try_from(observer).unwrap_or(u128::MAX))
 }

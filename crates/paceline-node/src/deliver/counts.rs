@@ -1,0 +1,100 @@
+//! The counters of a subscription.
+
+use crate::Sample;
+use paceline_proto::{DropReason, Drops};
+
+/// The counters of a subscription since it was declared.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Samples that the application has taken or can take.
+    pub delivered: u64,
+    /// Their payload bytes.
+    pub bytes: u64,
+    /// Samples older than the delay bound when they arrived, delivered or dropped for it.
+    pub late: u64,
+    /// Samples that arrived in time, and were older than the bound when the application took them.
+    pub overdue: u64,
+    /// The sum of their ages at arrival or release, in nanoseconds.
+    pub age_sum: u64,
+    /// Samples that were published between two that arrived, but did not arrive here.
+    pub gaps: u64,
+    /// Samples that arrived in order and were dropped here.
+    pub refused: u64,
+    /// Most subscriptions drop nothing.
+    drops: Option<Box<Drops>>,
+    ages: AgeWindow,
+}
+
+/// The ages at arrival or release of the samples of a window, including those that were dropped unread.
+///
+/// They are updated together: mean and maximum of different samples could contradict each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AgeWindow {
+    samples: u64,
+    sum: u64,
+    /// The longest age, in nanoseconds.
+    pub longest: u64,
+}
+
+fn nanos(sample: &Sample) -> u64 {
+    u64::try_from(sample.age.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl AgeWindow {
+    fn add(&mut self, age: u64) {
+        self.samples += 1;
+        self.sum = self.sum.saturating_add(age);
+        self.longest = self.longest.max(age);
+    }
+
+    /// Returns the mean age in nanoseconds; `None` without a sample.
+    #[must_use]
+    pub const fn mean(&self) -> Option<u64> {
+        self.sum.checked_div(self.samples)
+    }
+}
+
+impl Counts {
+    /// Returns the dropped samples by reason.
+    #[must_use]
+    pub fn drops(&self) -> Drops {
+        self.drops.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Returns the number of samples between the first and the newest of each publisher that were not delivered.
+    #[must_use]
+    pub const fn missing(&self) -> u64 {
+        self.gaps.saturating_add(self.refused)
+    }
+
+    /// Counts samples that are dropped.
+    pub(super) fn drop(&mut self, reason: DropReason, samples: u64) {
+        self.drops.get_or_insert_default().add(reason, samples);
+    }
+
+    /// Counts a sample that arrived in order and is dropped here.
+    pub(super) fn refuse(&mut self, reason: DropReason) {
+        self.refused += 1;
+        self.drop(reason, 1);
+    }
+
+    pub(super) fn deliver(&mut self, sample: &Sample) {
+        self.delivered += 1;
+        self.bytes += sample.payload.len() as u64;
+        self.age_sum = self.age_sum.saturating_add(nanos(sample));
+        self.ages.add(nanos(sample));
+    }
+
+    /// Corrects the counters for a delivered sample that is dropped before the application took it.
+    pub(super) fn take_back(&mut self, sample: &Sample, reason: DropReason) {
+        self.delivered -= 1;
+        self.bytes -= sample.payload.len() as u64;
+        self.age_sum = self.age_sum.saturating_sub(nanos(sample));
+        self.refuse(reason);
+    }
+
+    /// Returns the ages since the last call, and starts a new window.
+    pub(super) fn take_ages(&mut self) -> AgeWindow {
+        std::mem::take(&mut self.ages)
+    }
+}

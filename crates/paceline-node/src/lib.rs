@@ -1,0 +1,36 @@
+//! The pure parts of a node above its links: how samples reach the application.
+//!
+//! The central value is [`Delivery`](deliver::Delivery), the end of one subscription. It decides on the order, the lateness,
+//! the release by time and the drops of samples, takes the present time as an argument, and returns the samples that are due. The threads
+//! of a node and the simulator call the same code. A program that receives samples by other means can step it by itself:
+//!
+//! ```
+//! use paceline_node::deliver::{Delivery, DeliveryFate, Origin};
+//! use paceline_proto::control::SubscriptionSpec;
+//! use paceline_proto::{NodeId, Pattern, PublisherId, RawSample, Tag};
+//! use paceline_sched::{Duration, Instant, Late};
+//!
+//! let (tag, publisher) = (Tag::new("robot/pose").unwrap(), PublisherId { node: NodeId(1), index: 0 });
+//! let mut spec = SubscriptionSpec::all_of(Pattern::new("robot/*").unwrap());
+//! spec.within = Some(Duration::from_millis(20));
+//! let mut delivery = Delivery::queued(&spec, 8);
+//!
+//! let published_at = Instant::from_millis(1_000);
+//! let sample = RawSample { published_at, ..RawSample::default() };
+//! let from = Origin { tag: &tag, publisher, late: Late::Send };
+//! let arrives = Instant::from_millis(1_004);
+//! assert!(matches!(delivery.handle_sample(arrives, &from, sample), DeliveryFate::Queued));
+//!
+//! // The application takes it 30 ms after publish: it was in time at its arrival, and is late all the same.
+//! let read = delivery.read(Instant::from_millis(1_030)).unwrap();
+//! assert!(read.sample.late);
+//! assert_eq!((delivery.counts().late, delivery.counts().overdue), (0, 1));
+//! ```
+//!
+//! Invariant: a sample that was handled is delivered, waits, is counted with one [`DropReason`](paceline_proto::DropReason), or
+//! is a copy of one of these.
+
+pub mod deliver;
+mod sample;
+
+pub use sample::{Actuation, Sample};

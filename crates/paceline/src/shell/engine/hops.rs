@@ -1,0 +1,71 @@
+//! The neighbours: their messages, and the links that lead to them.
+
+use super::Engine;
+use bytes::Bytes;
+use paceline_proto::NodeId;
+use paceline_proto::control::{HopInfo, WayChange};
+use paceline_proto::rights::PeerName;
+use paceline_sched::Instant;
+
+impl Engine {
+    pub(super) fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {
+        let before = self.control.contradictions();
+        if let Err(error) = self.control.handle_message(now, from, message) {
+            crate::warn_limited!("invalid control message from {from}: {error}");
+        }
+        if self.control.contradictions() > before {
+            tracing::debug!("{from} sent a record of a node to which it has no path");
+            self.gate.note_contradiction(from);
+        }
+        if let Some(node) = self.control.take_exceeded() {
+            crate::warn_limited!(
+                "node {node} changes its declarations more than 200 times per second; some changes are dropped, and the \
+                 newest state follows within a minute"
+            );
+        }
+        self.gate.settle(now, &mut self.control);
+    }
+
+    pub(super) fn handle_hop(
+        &mut self,
+        now: Instant,
+        link: usize,
+        (node, up): (NodeId, bool),
+        peer: Option<PeerName>,
+    ) {
+        if up && let Some(link) = self.links.get(link) {
+            self.gate.meet((now, &mut self.control), &link.config, node, peer);
+        }
+        let capacity = self.links.get(link).and_then(|link| link.config.capacity);
+        let change = match up {
+            true => self.ways.up(node, link, capacity),
+            false => self.ways.down(node, link),
+        };
+        self.change_way(now, node, change);
+    }
+
+    /// Reports a changed route to a neighbour. If it uses another link, the streams on the old link
+    /// are closed before any is opened on the new one.
+    pub(super) fn change_way(&mut self, now: Instant, node: NodeId, change: WayChange) {
+        if matches!(change, WayChange::Moved(_) | WayChange::Down) {
+            self.control.handle_hop_down(now, node);
+            self.drain(now);
+            if change == WayChange::Down {
+                self.gate.part(node);
+            }
+        }
+        if let WayChange::Up(at) | WayChange::Moved(at) = change
+            && let Some(link) = self.links.get(at)
+        {
+            let (link_name, capacity) = (link.config.name.clone(), link.config.capacity);
+            let encrypted = link.config.is_encrypted();
+            let own = link.config.is_host();
+            let realtime = self.vitals.is_realtime();
+            let multicast = self.able.contains(&(at, node));
+            let hop = HopInfo::new(link_name, capacity);
+            let hop = HopInfo { encrypted, own, realtime, multicast, ..hop };
+            self.control.handle_hop_up(now, node, hop);
+            self.gate.settle(now, &mut self.control);
+        }
+    }
+}
