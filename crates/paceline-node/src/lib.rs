@@ -1,4 +1,4 @@
-//! The pure parts of a node above its links: how samples reach the application.
+//! The pure parts of a node above its links: how samples reach the application, and control messages their turn.
 //!
 //! The central value is [`Delivery`](deliver::Delivery), the end of one subscription. It decides on the order, the lateness,
 //! the release by time and the drops of samples, takes the present time as an argument, and returns the samples that are due. The threads
@@ -31,6 +31,8 @@
 //! is a copy of one of these.
 
 pub mod deliver;
+mod messages;
 mod sample;
 
+pub use messages::MessageQueue;
 pub use sample::{Actuation, Sample};

@@ -227,23 +227,6 @@ impl Scene {
         Newcomer { begun, subscriber, _node: node }
     }
 
-    pub(crate) fn diagnose(&self) {
-        let mut it = self.newcomer();
-        let (mut near, mut known, mut src) = (None, None, None);
-        let opened = it.begun.elapsed();
-        loop {
-            let t = it.begun.elapsed();
-            if near.is_none() && it._node.nodes().iter().any(|(_, name)| name == "victim") { near = Some(t); }
-            if known.is_none() && it._node.nodes().len() > 1 { known = Some(t); }
-            if src.is_none() && !it._node.sources(&"news".parse().unwrap()).is_empty() { src = Some(t); }
-            if it.subscriber.try_recv().is_some() || t > Duration::from_secs(10) {
-                eprintln!("DIAG {}: opened {opened:?} near {near:?} known {known:?} source {src:?} sample {t:?}", self.place.carrier.name());
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
     fn start(&self, attack: &str, seconds: f64, long: bool) -> Child {
         let mut command = Command::new("nice");
         // The member has a machine of its own, in effect.

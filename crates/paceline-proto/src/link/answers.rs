@@ -1,7 +1,8 @@
 //! The share of answers: frames without samples, which acknowledge those of a neighbour or request an acknowledgement.
 //!
 //! They are short and precede samples, so that the other end learns soon what arrived. But the other end decides how many it
-//! requests. So beyond a tenth of the capacity for all hops together they yield to samples with a contract.
+//! requests. So beyond a tenth of the capacity for all hops together they yield to samples with a contract, and take turns
+//! with other frames.
 
 use super::Link;
 use super::pacing::Wire;
@@ -15,6 +16,8 @@ const SHARE: u64 = 10;
 pub(super) struct AnswerShare {
     /// The instant at which they are paid for.
     paid_at: Instant,
+    /// The last frame was an answer.
+    is_last: bool,
 }
 
 impl AnswerShare {
@@ -27,15 +30,22 @@ impl AnswerShare {
     /// Charges an answer that occupies the wire for `time`.
     pub(super) fn charge(&mut self, now: Instant, time: Duration) {
         self.paid_at = self.paid_at.max(now) + time.mul_div(SHARE, 1);
+        self.is_last = true;
+    }
+
+    /// Notes a frame that is no answer.
+    pub(super) const fn note_other(&mut self) {
+        self.is_last = false;
     }
 }
 
 impl Link {
-    /// Returns true if a frame without samples may leave now.
-    pub(super) fn may_answer(&mut self, now: Instant) -> bool {
+    /// Returns true if a frame without samples may leave now; `waits` is true if another frame waits.
+    pub(super) fn may_answer(&mut self, now: Instant, waits: bool) -> bool {
         !self.pacer.wire.is_paced()
             || self.answers.has_room(now, &self.pacer.wire)
-            || self.promised_due(now).is_none()
+            || !waits
+            || !self.answers.is_last && self.promised_due(now).is_none()
     }
 }
 

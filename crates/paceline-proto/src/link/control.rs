@@ -135,6 +135,7 @@ impl Link {
         if control > 0 {
             self.turn.waits_since = None;
             self.pacer.handle_control(now, on_wire(control));
+            self.hops.charge_control(node, control);
         }
     }
 }

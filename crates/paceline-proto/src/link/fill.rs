@@ -52,7 +52,7 @@ impl Link {
         };
         // A bare frame is short, so it is sent first, unless the next frame carries the same header.
         if let Some(node) = self.hops.wants_bare_frame(now, next)
-            && self.may_answer(now)
+            && self.may_answer(now, next.is_some())
         {
             self.fill_bare(now, node, out);
             return Some(node);
@@ -147,6 +147,7 @@ impl Link {
         control: Option<ControlRoom>,
     ) {
         let Some(neighbour) = self.hops.get(node) else { return };
+        self.answers.note_other();
         self.items.clear();
         self.header(now, neighbour).write(&mut out.head);
         self.put_notices(node, out);

@@ -40,6 +40,8 @@ pub(super) struct Hops {
     neighbours: BTreeMap<NodeId, Neighbour>,
     /// The number of neighbours that are up, so that a frame need not ask all of them.
     up: usize,
+    /// The start tag of the control that was sent last, in bytes.
+    control_clock: u64,
     /// Closes for removed neighbours, in case they return.
     parted: Parted,
     /// The interval of probes to each of them.
@@ -150,13 +152,14 @@ impl Hops {
         }
     }
 
-    /// Returns a hop other than `next` that is up, and to which a frame without data is due.
+    /// Returns the hop other than `next` that is up and has waited longest for a frame without data. Hops with notices
+    /// precede them.
     pub(super) fn wants_bare_frame(&self, now: Instant, next: Option<NodeId>) -> Option<NodeId> {
         let wants = |(node, n): (&NodeId, &Neighbour)| {
-            let due = n.hop.wants_frame(now) || !n.notices.is_empty();
-            (Some(*node) != next && n.hop.is_up() && due).then_some(*node)
+            let since = if n.notices.is_empty() { n.hop.next_frame() } else { Instant::ZERO };
+            (Some(*node) != next && n.hop.is_up() && since <= now).then_some((since, *node))
         };
-        self.neighbours.iter().find_map(wants)
+        self.neighbours.iter().filter_map(wants).min().map(|(_, node)| node)
     }
 
     /// Returns true if no neighbour needs a greeting.
@@ -179,10 +182,23 @@ impl Hops {
         due.min_by_key(|(_, it)| self.greetings.order(&it.hop)).map(|(node, _)| *node)
     }
 
-    /// Returns the hop for the next control message.
+    /// Returns the hop for the next control.
+    ///
+    /// Hops with control share its part of the link equally by bytes, in the order of start tags (start-time fair queueing,
+    /// Goyal, Vin and Cheng, 1996): a neighbour that causes much control delays that of no other.
     pub(super) fn next_control(&self, now: Instant, wire: &Wire) -> Option<NodeId> {
-        let mut nodes = self.neighbours.iter();
-        nodes.find_map(|(node, it)| self.may_send_control(now, it, wire).then_some(*node))
+        let waits = |(node, it): (&NodeId, &Neighbour)| {
+            let start = it.control_start.max(self.control_clock);
+            self.may_send_control(now, it, wire).then_some((start, *node))
+        };
+        self.neighbours.iter().filter_map(waits).min().map(|(_, node)| node)
+    }
+
+    /// Notes that so many bytes of control were sent to a hop.
+    pub(super) fn charge_control(&mut self, node: NodeId, bytes: u64) {
+        let Some(neighbour) = self.neighbours.get_mut(&node) else { return };
+        self.control_clock = self.control_clock.max(neighbour.control_start);
+        neighbour.control_start = self.control_clock + bytes;
     }
 
     fn may_send_control(&self, now: Instant, neighbour: &Neighbour, wire: &Wire) -> bool {

@@ -13,7 +13,6 @@ use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, Subscription
 use bytes::Bytes;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec, TrafficTrial};
 use paceline_proto::link::LinkClass;
-use paceline_proto::memory::Charge;
 use paceline_proto::rights::PeerName;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
@@ -56,12 +55,8 @@ pub(crate) enum Command {
         /// The name in the neighbour's certificate, if it has one.
         peer: Option<PeerName>,
     },
-    Message {
-        from: NodeId,
-        message: Bytes,
-        /// The memory that it uses until the engine has processed it.
-        charge: Charge,
-    },
+    /// Wakes the engine: messages of neighbours wait.
+    Messages,
     Settled {
         link: usize,
         stream: StreamIndex,
@@ -125,6 +120,12 @@ impl Commands {
     /// the node is closed.
     pub(crate) fn send(&self, command: Command) -> bool {
         self.0.send(command).is_ok()
+    }
+
+    /// Wakes the engine, which handles the messages of neighbours after each command.
+    pub(crate) fn wake(&self) {
+        // With a full queue it is awake.
+        let _ = self.0.try_send(Command::Messages);
     }
 
     /// Sends a command from a data-path thread. Never blocks; returns false if the queue was full.

@@ -42,10 +42,12 @@ use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
 use crate::time::Clock;
+use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
 use ordered::OrderedBuffers;
+use paceline_node::MessageQueue;
 use paceline_proto::control::{Control, ControlOutput, PublisherSpec, Ways};
 use paceline_proto::memory::{Charge, MemoryKind};
 use paceline_proto::plan::SourceKey;
@@ -149,6 +151,10 @@ pub(crate) struct Engine {
     next_tick: Instant,
     /// The time of the next decision. There is no delay while decisions are fast.
     decide_at: Instant,
+    /// The messages of neighbours that wait for their turn.
+    incoming: MessageQueue<(Bytes, Charge)>,
+    /// True if messages may have arrived since the last ones were collected.
+    uncollected: bool,
     /// True if changes wait for that decision.
     undecided: bool,
     vitals: Arc<Vitals>,
@@ -204,6 +210,8 @@ impl Engine {
             unread: UnreadNotices::default(),
             next_tick: Instant::ZERO,
             decide_at: Instant::ZERO,
+            incoming: MessageQueue::default(),
+            uncollected: false,
             undecided: false,
             vitals,
             gate,
@@ -234,6 +242,9 @@ impl Engine {
             if self.unsettled {
                 until = until.min(now + SETTLE_AGAIN);
             }
+            if self.uncollected || !self.incoming.is_empty() {
+                until = now;
+            }
             pulse.rest(until);
             let command = self.inbox.recv_timeout(until.since(now).into());
             let now = clock::now();
@@ -241,6 +252,8 @@ impl Engine {
             if self.vitals.fault().is_some() {
                 break;
             }
+            // Before the commands, of which one may report the hop of a message.
+            self.collect_messages();
             match command {
                 Ok(command) => self.handle(now, command),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -249,10 +262,12 @@ impl Engine {
             // Queued commands share the decision that follows.
             for _ in 0..COMMANDS_MAX {
                 match self.inbox.try_recv() {
+                    Ok(Command::Messages) => self.uncollected = true,
                     Ok(command) => self.handle(now, command),
                     Err(_) => break,
                 }
             }
+            self.handle_messages(now);
             self.control.handle_timeout(now);
             self.records.set(self.control.records_bytes());
             self.undecided = now < self.decide_at && !self.closing;
@@ -296,10 +311,7 @@ impl Engine {
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
             Command::Hop { link, node, up, peer } => self.handle_hop(now, link, (node, up), peer),
-            Command::Message { from, message, charge } => {
-                self.handle_message(now, from, message);
-                drop(charge);
-            }
+            Command::Messages => {}
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());

@@ -8,12 +8,13 @@ mod early;
 mod hop;
 mod meet;
 mod memory;
+mod messages;
 mod proven;
 mod source;
 mod sources;
 
 use super::clock;
-use super::command::{Command, Commands};
+use super::command::Commands;
 use super::depth::HostDepth;
 use super::drops::AtomicDrops;
 use super::epochs::Epochs;
@@ -31,6 +32,8 @@ use crossbeam_queue::ArrayQueue;
 use early::Item;
 pub(crate) use hop::HopShared;
 use memory::Holders;
+pub(crate) use messages::ControlMessage;
+use messages::ControlMessages;
 use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::memory::{Charge, Memory, MemoryKind, MemoryShare};
@@ -99,6 +102,8 @@ pub(crate) struct RxSources {
     pub(crate) memory: Memory,
     holders: Holders,
     pub(crate) changes: Mailbox<RxChange>,
+    /// The control messages for the engine.
+    pub(crate) messages: ControlMessages,
     sources: Mutex<Sources>,
     /// Samples that arrived without an output.
     pub(crate) drops: AtomicDrops,
@@ -368,8 +373,11 @@ impl LinkRx {
             );
             return;
         }
-        let charge = neighbour.share.charge(MemoryKind::Pinned, message.len());
-        self.commands.offer(Command::Message { from, message, charge });
+        let bytes = message.len() + size_of::<ControlMessage>();
+        let charge = neighbour.share.charge(MemoryKind::Pinned, bytes);
+        if self.sources.messages.push(ControlMessage { from, message, charge }) {
+            self.commands.wake();
+        }
     }
 
     fn reject(&self, from: NodeId, what: &paceline_proto::wire::WireError) {

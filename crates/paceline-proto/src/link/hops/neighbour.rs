@@ -17,6 +17,8 @@ const CONTROL_FRAMES: usize = 3;
 pub(in crate::link) struct Neighbour {
     pub(in crate::link) hop: Hop,
     pub(in crate::link) control: ControlQueue,
+    /// The start tag of the next control, in bytes ([`super::Hops::next_control`]).
+    pub(super) control_start: u64,
     /// Abort and close segments for the next frame.
     pub(in crate::link) notices: VecDeque<Notice>,
     /// Closes that were sent but not yet acknowledged, each with its frame number.
@@ -31,7 +33,8 @@ impl Neighbour {
     /// Returns a neighbour behind `hop`. `notices` are the closes of its previous connection.
     pub(super) fn new(hop: Hop, notices: VecDeque<Notice>) -> Self {
         let (closes, parts) = (VecDeque::new(), VecDeque::new());
-        Self { hop, control: ControlQueue::default(), notices, closes, message: 0, parts }
+        let (control, control_start) = (ControlQueue::default(), 0);
+        Self { hop, control, control_start, notices, closes, message: 0, parts }
     }
 
     /// Resets the queues after the hop went down.

@@ -1,6 +1,7 @@
 //! Control next to samples: it gets its share, and no contract is broken for it.
 
 use super::*;
+use crate::wire::frame::FrameHeader;
 use paceline_sched::LossTolerance;
 
 const MESSAGE: usize = 600;
@@ -105,4 +106,92 @@ fn control_with_the_earlier_due_time_is_sent_first() {
     link.control(1);
     link.run(40, 0..10, 900);
     assert_eq!(link.b.control.len(), 1, "{:?}", link.came.last());
+}
+
+/// A link of 2 Mbit/s with 16 neighbours, all of which are up.
+struct Star {
+    centre: Link,
+    ends: Vec<End>,
+    receivers: Vec<Receiver>,
+    /// The first neighbours, which request an acknowledgement each millisecond.
+    asks: usize,
+    asked: usize,
+    now: Instant,
+}
+
+impl Star {
+    fn new() -> Self {
+        let capacity = Capacity::from_bits_per_s(2_000_000).ok();
+        let mut centre = Link::new(LinkSpec { capacity, ..LinkSpec::default() });
+        let ends: Vec<_> = (2..18).map(|id| End::new(id, 1, LinkSpec::default())).collect();
+        ends.iter().for_each(|end| centre.add_hop(at(0), end.me, 1));
+        let receivers = ends.iter().map(|_| Receiver::new()).collect();
+        let mut star = Self { centre, ends, receivers, asks: 0, asked: 0, now: at(0) };
+        star.run(2_000);
+        assert!(star.centre.hops().all(|(_, hop)| hop.is_up()));
+        star
+    }
+
+    fn run(&mut self, millis: usize) {
+        let mut frame = FrameBuf::default();
+        for _ in 0..millis {
+            self.now += Duration::from_millis(1);
+            self.centre.handle_timeout(self.now);
+            while let Some(hop) = self.centre.poll_frame(self.now, &mut frame) {
+                let end = self.ends.iter_mut().find(|end| end.me == hop).unwrap();
+                end.hear(self.now, frame.to_bytes());
+            }
+            for (place, end) in self.ends.iter_mut().enumerate() {
+                let (receiver, asks) = (&mut self.receivers[place], place < self.asks);
+                if asks {
+                    end.link.handle_control(node(1), Bytes::from_static(b"?"));
+                }
+                end.poll(self.now);
+                for frame in end.sent.drain(..) {
+                    let mut frame = Vec::from(frame);
+                    if asks {
+                        FrameHeader::ask_now(&mut frame);
+                        self.asked += 1;
+                    }
+                    let frame = frame.into();
+                    let epoch = self.centre.epoch(end.me);
+                    let heard = receiver.handle_frame(self.now, epoch, frame, |_| {}).unwrap();
+                    self.centre.handle_heard(self.now, end.me, &heard);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn neighbours_share_the_control_of_a_link_equally() {
+    let mut star = Star::new();
+    let message = Bytes::from(vec![7; 9_000]);
+    for _ in 0..40 {
+        (2..17).for_each(|id| star.centre.handle_control(node(id), message.clone()));
+    }
+    star.run(2_000);
+    // The last neighbour waits for one frame of each other.
+    star.centre.handle_control(node(17), Bytes::from(vec![8; 340]));
+    star.run(400);
+    assert_eq!(star.ends[15].control.len(), 1, "behind many messages for others");
+    let got: Vec<_> = star.ends[..15].iter().map(|end| end.control.len()).collect();
+    assert!(got.iter().all(|count| count.abs_diff(got[0]) <= 1) && got[0] >= 1, "{got:?}");
+}
+
+/// Acknowledgements that others request leave half of the frames to samples without a contract.
+#[test]
+fn neighbours_that_request_acknowledgements_all_the_time_do_not_stop_best_effort() {
+    let mut star = Star::new();
+    star.centre.open_stream(StreamIndex(0), to(node(17), Kind::Data, None));
+    star.asks = 15;
+    star.run(500);
+    let before = star.asked;
+    for seq in 0..100 {
+        star.centre.handle_sample(star.now, StreamIndex(0), sample(star.now, seq, 60));
+        star.run(20);
+    }
+    assert!(star.asked - before >= 10_000, "{}", star.asked - before);
+    let got = star.ends[15].got.len();
+    assert!(got >= 95, "{got} of 100 samples in two seconds");
 }

@@ -1,14 +1,48 @@
 //! The neighbours: their messages, and the links that lead to them.
 
+use super::super::clock;
+use super::super::rx::ControlMessage;
 use super::Engine;
 use bytes::Bytes;
 use paceline_proto::NodeId;
 use paceline_proto::control::{HopInfo, WayChange};
 use paceline_proto::rights::PeerName;
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
+
+/// The time for messages between two decisions.
+const MESSAGES_MAX: Duration = Duration::from_millis(10);
+/// The messages of a neighbour that are handled although it has left.
+const LAST_MESSAGES: usize = 256;
 
 impl Engine {
-    pub(super) fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {
+    /// Collects the messages that have arrived.
+    pub(super) fn collect_messages(&mut self) {
+        self.uncollected = false;
+        for ControlMessage { from, message, charge } in self.sources.messages.collect() {
+            if !self.incoming.push(from, (message, charge)) {
+                crate::warn_limited!(
+                    "a control message of neighbour {from} was dropped: too many wait for the engine"
+                );
+            }
+        }
+    }
+
+    /// Handles collected messages for a while, one of each neighbour in turn.
+    pub(super) fn handle_messages(&mut self, now: Instant) {
+        if self.incoming.is_empty() {
+            return;
+        }
+        let until = clock::now() + MESSAGES_MAX;
+        while let Some((from, (message, charge))) = self.incoming.pop() {
+            self.handle_message(now, from, message);
+            drop(charge);
+            if clock::now() >= until {
+                return;
+            }
+        }
+    }
+
+    fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {
         let before = self.control.contradictions();
         if let Err(error) = self.control.handle_message(now, from, message) {
             crate::warn_limited!("invalid control message from {from}: {error}");
@@ -33,6 +67,10 @@ impl Engine {
         (node, up): (NodeId, bool),
         peer: Option<PeerName>,
     ) {
+        if !up {
+            let last = self.incoming.remove(node).into_iter().take(LAST_MESSAGES);
+            last.for_each(|(message, _)| self.handle_message(now, node, message));
+        }
         if up && let Some(link) = self.links.get(link) {
             self.gate.meet((now, &mut self.control), &link.config, node, peer);
         }
