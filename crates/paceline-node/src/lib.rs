@@ -30,6 +30,7 @@
 //! Invariant: a sample that was handled is delivered, waits, is counted with one [`DropReason`](paceline_proto::DropReason), or
 //! is a copy of one of these.
 
+pub mod arrive;
 pub mod deliver;
 mod messages;
 mod sample;

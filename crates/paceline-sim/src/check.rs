@@ -32,7 +32,7 @@ impl World {
                 let (hop, publisher, form) = key;
                 // Earlier incarnations of a node are skipped.
                 let Some(receiver) = nodes.get(&hop) else { continue };
-                let arrived = receiver.arrivals.of((sender.id, publisher, form));
+                let arrived = receiver.arrived.of((sender.id, publisher, form));
                 let what = || format!("{} -> {}: {key:?}", sender.name, receiver.name);
                 assert!(arrived.whole <= sent.sent, "{}", what());
                 // Both sides count aborted samples. They also count a sample that lost a piece before its

@@ -1,41 +1,49 @@
 //! Applies the output plans of a node's control to its streams.
 
 use crate::destination::{Destination, LocalPort};
-use crate::node::{Node, Source};
-use crate::outlet::{EARLY_MAX, LinkEnd, Port, Retired};
+use crate::node::Node;
+use crate::outlet::{LinkEnd, Port, Retired};
 use crate::pool::scale_key;
-use paceline_proto::PublisherId;
+use core::mem;
+use paceline_node::arrive::Arrangement;
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::form::Form;
-use paceline_proto::ingress::{Output, OutputKey};
+use paceline_proto::entry::EntryLimit;
+use paceline_proto::ids::NodeId;
+use paceline_proto::ingress::{Ingress, Output, OutputKey};
 use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
-use paceline_proto::sample::RawSample;
 use paceline_sched::Instant;
 use std::sync::Arc;
 
 impl Node {
-    /// Makes `plans` the outputs of a source.
+    /// Makes `plans` the outputs of a publisher of this node, or of a stream that arrives `from` these neighbours with these
+    /// limits.
     pub(super) fn install(
         &mut self,
-        now: Instant,
-        key: SourceKey,
-        publisher: Arc<PublisherSpec>,
+        (now, key): (Instant, SourceKey),
+        (from, entry): (Vec<NodeId>, Vec<EntryLimit>),
+        publisher: &PublisherSpec,
         plans: &[OutputPlan],
     ) {
-        let fresh = || Source::new(now, Arc::clone(&publisher));
-        let mut source = self.sources.remove(&key).unwrap_or_else(fresh);
-        source.publisher = Arc::clone(&publisher);
-        for plan in plans {
-            self.renew(now, key, &publisher, plan, source.ingress.outputs_mut());
-        }
         let mut removed = Vec::new();
-        source.ingress.install(
-            plans,
-            |plan| self.open(key, &publisher, plan),
-            |output, port| removed.push((output, port)),
-        );
+        let place = (now, key, publisher);
+        if let Some(mut source) = self.sources.remove(&key.publisher) {
+            self.change_outputs(place, plans, &mut source.ingress, &mut removed);
+            if source.stamper.is_some() || !plans.is_empty() {
+                self.sources.insert(key.publisher, source);
+            }
+        } else {
+            let mut arrivals = mem::take(&mut self.arrivals);
+            let is_replaced = plans.iter().any(|plan| plan.until.is_some());
+            let period = publisher.period;
+            let change = Arrangement { key, at: now, period, from, entry, is_replaced };
+            self.change_outputs(place, plans, arrivals.arrange(now, change), &mut removed);
+            if plans.is_empty() {
+                arrivals.remove(key);
+            }
+            self.arrivals = arrivals;
+        }
         for (output, port) in removed {
             let followed = match output.target {
                 Target::Hop(hop) => self.control.sends_to(key.publisher, hop),
@@ -43,79 +51,26 @@ impl Node {
             };
             self.close(now, key, (output, followed), port);
         }
-        let mine = key.publisher.node == self.id && key.form == Form::FULL;
-        let publishes = mine && self.publishers.contains_key(&key.publisher.index);
-        if publishes || !plans.is_empty() {
-            self.sources.insert(key, source);
-        }
-        self.find_replaced(key.publisher);
-        if !plans.is_empty() {
-            self.count_early(now, key);
-        }
-        if !plans.is_empty() && !mine {
-            self.offer_early(now, key);
-        }
+        let (arrivals, mut outlets) = self.arrivals(now);
+        arrivals.settle(now, &mut outlets);
     }
 
-    /// Counts the losses that the neighbour reported before control installed their source.
-    fn count_early(&mut self, now: Instant, key: SourceKey) {
-        for (at, lost) in self.lost_early.remove(&key).unwrap_or_default() {
-            if now.since(at) <= EARLY_MAX {
-                self.count(now, key, lost);
-            } else {
-                *self.unrouted.entry(key.publisher).or_default() += lost.samples;
-            }
+    /// Makes `plans` the outputs of a source. Adds those that are over to `removed`.
+    fn change_outputs(
+        &mut self,
+        (now, key, publisher): (Instant, SourceKey, &PublisherSpec),
+        plans: &[OutputPlan],
+        ingress: &mut Ingress<Port>,
+        removed: &mut Vec<(OutputKey, Port)>,
+    ) {
+        for plan in plans {
+            self.renew(now, key, publisher, plan, ingress.outputs_mut());
         }
-    }
-
-    /// Delivers the samples that arrived before their source was installed.
-    fn offer_early(&mut self, now: Instant, key: SourceKey) {
-        for (at, sample) in self.early.remove(&key).unwrap_or_default() {
-            if now.since(at) <= EARLY_MAX {
-                if let Some(unrouted) = self.unrouted.get_mut(&key.publisher) {
-                    *unrouted = unrouted.saturating_sub(1);
-                }
-                self.offer(now, key, sample);
-            }
-        }
-    }
-
-    /// Records whether sources of a publisher end with the first sample of another one.
-    fn find_replaced(&mut self, publisher: PublisherId) {
-        let mut its = self.sources.iter().filter(|(key, _)| key.publisher == publisher);
-        match its.any(|(_, source)| source.ingress.is_replaced()) {
-            true => _ = self.replaced.insert(publisher),
-            false => _ = self.replaced.remove(&publisher),
-        }
-    }
-
-    /// Returns the outputs of a source that have not replaced those of another form yet.
-    pub(super) fn unreplaced(&self, by: SourceKey) -> Vec<OutputKey> {
-        if !self.replaced.contains(&by.publisher) {
-            return Vec::new();
-        }
-        let its = self.sources.iter().filter(|(key, _)| key.publisher == by.publisher);
-        its.flat_map(|(_, source)| source.ingress.waiting_for(by.form)).collect()
-    }
-
-    /// Ends the outputs that a sample in a form replaces. One that was published before the source was installed does
-    /// not replace them: it may be one of an earlier request.
-    pub(super) fn replace(&mut self, by: SourceKey, sample: &RawSample) {
-        let SourceKey { publisher, form } = by;
-        if !self.replaced.contains(&publisher) {
-            return;
-        }
-        let Some(source) = self.sources.get(&by) else { return };
-        if sample.published_at < source.began {
-            return;
-        }
-        let seq = sample.seq;
-        let its = self.sources.iter_mut().filter(|(key, _)| key.publisher == publisher);
-        let taken: Vec<_> = its.flat_map(|(_, source)| source.ingress.replace(form, seq)).collect();
-        if let Some(source) = self.sources.get_mut(&by) {
-            source.ingress.begin(&taken);
-        }
-        self.find_replaced(publisher);
+        ingress.install(
+            plans,
+            |plan| self.open(key, publisher, plan),
+            |output, port| removed.push((output, port)),
+        );
     }
 
     /// Updates an output that stays but may have another contract or other subscriptions.

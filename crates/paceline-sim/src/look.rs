@@ -293,8 +293,7 @@ impl Node {
             self.closed.iter().map(|((_, publisher, _), counters)| (*publisher, *counters));
         let streams = open.chain(closed).filter(|(publisher, _)| *publisher == of);
         let links: u64 = streams.map(|(_, it)| it.drops.total() - it.aborted).sum();
-        let early = self.lost_early.iter().filter(|(key, _)| key.publisher == of);
-        let early: u64 = early.flat_map(|(_, lost)| lost).map(|(_, lost)| lost.samples).sum();
+        let early = self.arrivals.waiting(of);
         let sinks = self.sinks.values().filter_map(|sink| sink.dropped.get(&of)).sum::<u64>();
         links + early + sinks + self.unrouted.get(&of).copied().unwrap_or_default()
     }

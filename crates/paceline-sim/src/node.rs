@@ -1,61 +1,50 @@
 //! One node: the pure parts, connected by plain queues where the driver shell has rings and threads.
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::ArrivalCounts;
 use crate::ask::kind_of;
 use crate::clock::NodeClock;
 use crate::ledger::Ledger;
 use crate::lookup::Lookup;
-use crate::outlet::{EARLY_MAX, HopEnd, LinkEnd, Outlets, Port, StreamKey};
+use crate::outlet::{HopEnd, LinkEnd, Outlets, Port, StreamKey};
 use crate::pool::{Pool, ScaleKey, Scaler};
 use crate::sink::Sink;
 use crate::used::Used;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
+use paceline_node::arrive::{Arrivals, ArrivedItem, Outputs as _};
 use paceline_proto::ProbeInterval;
 use paceline_proto::control::{
     BestEffort, Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways,
 };
-use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Stamper};
 use paceline_proto::link::{Link, LinkEvent, LinkSpec};
+use paceline_proto::memory::{Charge, MemoryKind};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::reason::StreamCounters;
-use paceline_proto::receive::{Lost, Received};
-use paceline_proto::sample::RawSample;
+use paceline_proto::reason::{DropReason, StreamCounters};
+use paceline_proto::receive::Received;
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_sched::Instant;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A limit on the rounds of one node at one instant, to detect endless loops.
 const ROUNDS_MAX: usize = 10_000;
 
-/// A publisher of the node, or a stream that arrives here, with its outputs.
+/// A publisher of the node, with its outputs.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) ingress: Ingress<Port>,
     pub(super) publisher: Arc<PublisherSpec>,
-    /// Numbers the samples; only for publishers of this node.
+    /// Numbers the samples, until it is withdrawn.
     pub(super) stamper: Option<Stamper>,
-    /// The instant at which it was installed.
-    pub(super) began: Instant,
-    /// The neighbour that sent the last sample, and the index of its counters.
-    by: Option<(NodeId, usize)>,
 }
 
 impl Source {
-    /// Creates a source for a stream that arrives here.
-    pub(super) fn new(now: Instant, publisher: Arc<PublisherSpec>) -> Self {
-        let ingress = Ingress::new(publisher.period);
-        Self { ingress, publisher, stamper: None, began: now, by: None }
-    }
-
-    /// Creates a source for a publisher of this node.
-    pub(super) fn published(publisher: Arc<PublisherSpec>) -> Self {
+    pub(super) fn new(publisher: Arc<PublisherSpec>) -> Self {
         let stamper = Some(Stamper::new(publisher.period));
-        Self { stamper, ..Self::new(Instant::ZERO, publisher) }
+        Self { ingress: Ingress::new(publisher.period), publisher, stamper }
     }
 }
 
@@ -82,7 +71,10 @@ pub(super) struct Node {
     pub(super) links: Vec<LinkEnd>,
     /// The link in use for each neighbour.
     pub(super) ways: Ways,
-    pub(super) sources: Lookup<SourceKey, Source>,
+    /// The publishers of the node, until their last output is closed.
+    pub(super) sources: Lookup<PublisherId, Source>,
+    /// The streams that arrive here.
+    pub(super) arrivals: Arrivals<Port>,
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
@@ -93,13 +85,7 @@ pub(super) struct Node {
     pub(super) used: Used,
     /// The counters of closed streams.
     pub(super) closed: BTreeMap<StreamKey, StreamCounters>,
-    pub(super) arrivals: Arrivals,
-    /// Losses that were reported before control installed their source, as the shell keeps them.
-    pub(super) lost_early: BTreeMap<SourceKey, Vec<(Instant, Lost)>>,
-    /// The publishers of which a stream ends with the first sample of another one.
-    pub(super) replaced: BTreeSet<PublisherId>,
-    /// Samples that arrived before control installed their source, as the shell keeps them.
-    pub(super) early: BTreeMap<SourceKey, Vec<(Instant, RawSample)>>,
+    pub(super) arrived: ArrivalCounts,
     /// Samples that found no output here, by publisher.
     pub(super) unrouted: BTreeMap<PublisherId, u64>,
     /// Malformed frames received.
@@ -131,6 +117,7 @@ impl Node {
             links: Vec::new(),
             ways: Ways::default(),
             sources: Lookup::default(),
+            arrivals: Arrivals::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             scalers: BTreeMap::new(),
@@ -138,10 +125,7 @@ impl Node {
             ledger: Ledger::default(),
             used: Used::default(),
             closed: BTreeMap::new(),
-            arrivals: Arrivals::default(),
-            lost_early: BTreeMap::new(),
-            replaced: BTreeSet::new(),
-            early: BTreeMap::new(),
+            arrived: ArrivalCounts::default(),
             unrouted: BTreeMap::new(),
             malformed: 0,
             stalled: false,
@@ -180,7 +164,7 @@ impl Node {
 
     /// Returns the declaration of a publisher of this node, or `None` after it was withdrawn.
     pub(super) fn published(&self, id: PublisherId) -> Option<Arc<PublisherSpec>> {
-        let source = self.sources.get(&SourceKey { publisher: id, form: Form::FULL })?;
+        let source = self.sources.get(&id)?;
         source.stamper.is_some().then(|| Arc::clone(&source.publisher))
     }
 
@@ -260,77 +244,29 @@ impl Node {
                 let _ = self.control.handle_message(now, from, message);
             }
             Received::Sample { publisher, form, sample } => {
+                self.arrived.get_mut((from, publisher, form)).whole += 1;
                 let key = SourceKey { publisher, form };
-                let place = self.arrival_place(from, key);
-                if let Some(arrived) = self.arrivals.get_mut(place) {
-                    arrived.whole += 1;
-                }
-                self.offer(now, key, sample);
+                self.arrive(now, (from, key), ArrivedItem::Sample(sample));
             }
             Received::Lost { publisher, form, lost } => {
-                let place = self.arrivals.index((from, publisher, form));
-                if let Some(arrived) = self.arrivals.get_mut(place) {
-                    arrived.lost.add(lost.reason, lost.samples);
-                }
-                let key = SourceKey { publisher, form };
-                if let Some(source) = self.sources.get_mut(&key) {
-                    source.ingress.handle_lost(lost.kind());
-                }
-                if !self.count(now, key, lost) {
-                    self.lost_early.entry(key).or_default().push((now, lost));
-                }
+                let arrived = self.arrived.get_mut((from, publisher, form));
+                arrived.lost.add(lost.reason, lost.samples);
+                self.arrive(now, (from, SourceKey { publisher, form }), ArrivedItem::Lost(lost));
             }
         }
     }
 
-    /// Records that a sample arrives from `hop`. Returns the index of its counters.
-    ///
-    /// A sample that arrives over another path than the one before may leave a gap. Each path alone delivers
-    /// decodable video, but a mix of both may not.
-    fn arrival_place(&mut self, hop: NodeId, key: SourceKey) -> usize {
-        let by = self.sources.get(&key).and_then(|source| source.by);
-        if let Some((_, place)) = by.filter(|(last, _)| *last == hop) {
-            return place;
-        }
-        let place = self.arrivals.index((hop, key.publisher, key.form));
-        if let Some(source) = self.sources.get_mut(&key) {
-            source.by = Some((hop, place));
-            source.ingress.handle_lost(None);
-        }
-        place
+    fn arrive(&mut self, now: Instant, from: (NodeId, SourceKey), item: ArrivedItem) {
+        let waits = || Some(Charge::uncounted(MemoryKind::Samples));
+        let (arrivals, mut outlets) = self.arrivals(now);
+        arrivals.handle_item(now, from, item, waits, &mut outlets);
     }
 
-    /// Passes a sample to the outputs of its source, or counts it as unrouted.
-    pub(super) fn offer(&mut self, now: Instant, key: SourceKey, sample: RawSample) {
-        self.replace(key, &sample);
-        if let Some((source, mut outlets)) = self.source(now, key)
-            && !source.ingress.outputs().is_empty()
-        {
-            outlets.offer(&mut source.ingress, sample);
-        } else {
-            *self.unrouted.entry(key.publisher).or_default() += 1;
-            let early = self.early.entry(key).or_default();
-            early.retain(|(at, _)| now.since(*at) <= EARLY_MAX);
-            early.push((now, sample));
-        }
-    }
-
-    pub(super) fn count(&mut self, now: Instant, key: SourceKey, lost: Lost) -> bool {
-        let unreplaced = self.unreplaced(key);
-        let Some((source, mut outlets)) = self.source(now, key) else { return false };
-        let outputs = source.ingress.outputs().iter().filter(|output| output.loses(&lost));
-        for output in outputs.filter(|output| !unreplaced.contains(&output.key)) {
-            outlets.count(output.key, &output.port, lost.reason, lost.samples);
-        }
-        true
-    }
-
-    /// Returns a source, and all possible targets of its outputs.
-    fn source(&mut self, now: Instant, key: SourceKey) -> Option<(&mut Source, Outlets<'_>)> {
-        let source = self.sources.get_mut(&key)?;
-        let (at, pool) = (self.at, &mut self.pool);
+    /// Returns the arriving streams, and all possible targets of their outputs.
+    pub(super) fn arrivals(&mut self, now: Instant) -> (&mut Arrivals<Port>, Outlets<'_>) {
+        let (at, pool, unrouted) = (self.at, &mut self.pool, &mut self.unrouted);
         let (links, sinks, scalers) = (&mut self.links, &mut self.sinks, &mut self.scalers);
-        Some((source, Outlets { now, at, links, sinks, scalers, pool }))
+        (&mut self.arrivals, Outlets { now, at, links, sinks, scalers, pool, unrouted })
     }
 
     pub(super) fn outlets(&mut self, now: Instant) -> Outlets<'_> {
@@ -341,6 +277,7 @@ impl Node {
             sinks: &mut self.sinks,
             scalers: &mut self.scalers,
             pool: &mut self.pool,
+            unrouted: &mut self.unrouted,
         }
     }
 
@@ -348,16 +285,23 @@ impl Node {
     pub(super) fn put(&mut self, world: Instant, index: u32, payload: Bytes) -> Option<u64> {
         let now = self.now_at(world);
         self.touched = true;
-        let key = SourceKey { publisher: PublisherId { node: self.id, index }, form: Form::FULL };
+        let id = PublisherId { node: self.id, index };
         let captured = self.clock.stamp(now);
-        let source = self.sources.get_mut(&key)?;
+        let source = self.sources.get_mut(&id)?;
         let stamper = source.stamper.as_mut()?;
         let (spec, encoding) = (&source.publisher, source.publisher.encoding.clone());
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
         let sample = stamper.stamp(now, captured, kind, encoding, payload);
         let seq = sample.seq;
-        self.used.note(key.publisher);
-        self.offer(now, key, sample);
+        self.used.note(id);
+        let (at, pool, unrouted) = (self.at, &mut self.pool, &mut self.unrouted);
+        let (links, sinks, scalers) = (&mut self.links, &mut self.sinks, &mut self.scalers);
+        let mut outlets = Outlets { now, at, links, sinks, scalers, pool, unrouted };
+        if source.ingress.outputs().is_empty() {
+            outlets.count_unrouted(id, DropReason::NoRoute, 1);
+        } else {
+            outlets.offer(now, &mut source.ingress, sample);
+        }
         Some(seq)
     }
 
@@ -367,6 +311,10 @@ impl Node {
         self.touched = false;
         if self.control.poll_timeout() <= now {
             self.control.handle_timeout(now);
+        }
+        if self.arrivals.poll_timeout() <= now {
+            let (arrivals, mut outlets) = self.arrivals(now);
+            arrivals.handle_timeout(now, &mut outlets);
         }
         if let Some(used) = self.used.take(now) {
             self.control.handle_published(now, &used);
@@ -481,8 +429,8 @@ impl Node {
                         end.touched = true;
                     }
                 }
-                ControlOutput::Install { source, publisher, outputs, .. } => {
-                    self.install(now, source, publisher, &outputs);
+                ControlOutput::Install { source, publisher, from, entry, outputs } => {
+                    self.install((now, source), (from, entry), &publisher, &outputs);
                 }
                 ControlOutput::Matching { publisher, matching } => {
                     if let Some(publisher) = self.publishers.get_mut(&publisher.index) {
@@ -542,6 +490,7 @@ impl Node {
         let links = self.links.iter().map(|end| end.wake);
         let scalers = self.scalers.values().filter_map(|s| s.busy.as_ref().map(|(at, _)| *at));
         let own = self.control.poll_timeout().min(self.used.report_at);
+        let own = own.min(self.arrivals.poll_timeout());
         self.clock.world(links.chain(scalers).fold(own, Instant::min))
     }
 }

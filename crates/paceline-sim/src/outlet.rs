@@ -6,20 +6,18 @@ use crate::rings::{RING_MAX, Rings};
 use crate::sink::Sink;
 use crate::video::VideoScaler;
 use core::ops::Bound;
+use paceline_node::arrive::Outputs;
 use paceline_node::deliver::{Acceptance, Origin};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
-use paceline_proto::ingress::{Ingress, OutputKey};
+use paceline_proto::ingress::{Ingress, Output, OutputKey};
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::reason::DropReason;
 use paceline_proto::receive::Receiver;
 use paceline_proto::sample::{Kind, RawSample};
-use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
+use paceline_sched::discipline::StreamIndex;
 use std::collections::BTreeMap;
-
-/// The longest time for which a sample waits for its source, as in the shell.
-pub(super) const EARLY_MAX: Duration = Duration::from_secs(1);
 
 /// A stream from or to a neighbour, whichever node published it.
 pub(super) type StreamKey = (NodeId, PublisherId, Form);
@@ -158,20 +156,31 @@ pub(super) struct Outlets<'a> {
     pub(super) sinks: &'a mut BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: &'a mut BTreeMap<ScaleKey, Scaler>,
     pub(super) pool: &'a mut Pool,
+    /// Samples that found no output here, by publisher.
+    pub(super) unrouted: &'a mut BTreeMap<PublisherId, u64>,
 }
 
-impl Outlets<'_> {
-    /// Passes a sample to the outputs of its source.
-    pub(super) fn offer(&mut self, ingress: &mut Ingress<Port>, sample: RawSample) {
+impl Outputs<Port> for Outlets<'_> {
+    fn offer(&mut self, _: Instant, ingress: &mut Ingress<Port>, sample: RawSample) {
         ingress.offer(sample, |output, offered| match offered {
             Ok(sample) => self.push(output.key, &mut output.port, sample),
             Err(reason) => {
-                self.count(output.key, &output.port, reason, 1);
+                self.count_at(output.key, &output.port, reason, 1);
                 false
             }
         });
     }
 
+    fn count(&mut self, output: &mut Output<Port>, reason: DropReason, samples: u64) {
+        self.count_at(output.key, &output.port, reason, samples);
+    }
+
+    fn count_unrouted(&mut self, publisher: PublisherId, _: DropReason, samples: u64) {
+        *self.unrouted.entry(publisher).or_default() += samples;
+    }
+}
+
+impl Outlets<'_> {
     /// Passes a sample to a port. Returns false if the sample was dropped.
     pub(super) fn push(&mut self, key: OutputKey, port: &mut Port, sample: RawSample) -> bool {
         match port {
@@ -198,7 +207,7 @@ impl Outlets<'_> {
     }
 
     /// Counts samples that were lost upstream of `port`.
-    pub(super) fn count(&mut self, key: OutputKey, port: &Port, reason: DropReason, samples: u64) {
+    fn count_at(&mut self, key: OutputKey, port: &Port, reason: DropReason, samples: u64) {
         match port {
             Port::Destination(destination) => self.count_on(destination, reason, samples),
             Port::Video(scaler) => self.count_on(scaler.destination(), reason, samples),

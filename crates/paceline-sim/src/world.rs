@@ -12,7 +12,6 @@ use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::link::LinkSpec;
-use paceline_proto::plan::SourceKey;
 use paceline_sched::{Duration, Instant};
 use std::sync::Arc;
 
@@ -191,7 +190,7 @@ impl World {
         let now = self.local(node);
         let here = self.node_mut(node);
         let id = here.control.publish(now, PublisherSpec::clone(&spec));
-        here.sources.insert(SourceKey { publisher: id, form: Form::FULL }, Source::published(spec));
+        here.sources.insert(id, Source::new(spec));
         here.publishers.insert(id.index, Publisher::default());
         self.touch(node);
         id
@@ -205,7 +204,7 @@ impl World {
         self.drivers.iter_mut().filter(its).for_each(|driver| driver.count = 0);
         let here = self.node_mut(node);
         here.publishers.remove(&id.index);
-        if let Some(source) = here.sources.get_mut(&SourceKey { publisher: id, form: Form::FULL }) {
+        if let Some(source) = here.sources.get_mut(&id) {
             source.stamper = None;
         }
         here.control.unpublish(now, id);

@@ -4,13 +4,11 @@
 //! messages to the engine, and acknowledgements to the egress threads.
 
 mod change;
-mod early;
 mod hop;
 mod meet;
 mod memory;
 mod messages;
 mod proven;
-mod source;
 mod sources;
 
 use super::clock;
@@ -29,11 +27,11 @@ use crate::status::MutedStatus;
 use bytes::Bytes;
 pub(crate) use change::RxChange;
 use crossbeam_queue::ArrayQueue;
-use early::Item;
 pub(crate) use hop::HopShared;
 use memory::Holders;
 pub(crate) use messages::ControlMessage;
 use messages::ControlMessages;
+use paceline_node::arrive::ArrivedItem;
 use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::memory::{Charge, Memory, MemoryKind, MemoryShare};
@@ -41,7 +39,7 @@ use paceline_proto::plan::SourceKey;
 use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
-use sources::{Arrived, Sources};
+use sources::Sources;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -126,7 +124,7 @@ impl RxSources {
     /// delivered on a separate thread.
     pub(crate) fn try_settle(self: &Arc<Self>, now: Instant) -> bool {
         match self.sources.try_lock() {
-            Ok(sources) if !sources.early.is_empty() => {
+            Ok(sources) if !sources.is_settled() => {
                 drop(sources);
                 let it = self.clone();
                 let named = std::thread::Builder::new().name("paceline-early".to_owned());
@@ -145,7 +143,7 @@ impl RxSources {
     /// never arrive. Never blocks: a frame that is being delivered does the same.
     pub(crate) fn expire(&self, now: Instant) {
         if let Ok(mut sources) = self.sources.try_lock() {
-            sources.early.expire(now, &self.drops);
+            sources.expire(now, &self.drops);
         }
     }
 
@@ -164,15 +162,14 @@ impl RxSources {
             let (key, bytes, item) = match item {
                 Received::Sample { publisher, form, sample } => {
                     let bytes = sample.payload.len();
-                    (SourceKey { publisher, form }, bytes, Item::Sample(sample))
+                    (SourceKey { publisher, form }, bytes, ArrivedItem::Sample(sample))
                 }
                 Received::Lost { publisher, form, lost } => {
-                    (SourceKey { publisher, form }, 0, Item::Lost(lost))
+                    (SourceKey { publisher, form }, 0, ArrivedItem::Lost(lost))
                 }
                 Received::Control(_) => continue,
             };
-            let arrived = Arrived { from, key, item };
-            guard.take(now, arrived, || waits(bytes), &self.drops);
+            guard.take(now, (from, key), item, || waits(bytes), &self.drops);
         }
     }
 }
@@ -491,6 +488,3 @@ impl LinkRx {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -10,6 +10,7 @@ use super::super::port::{LocalPort, Port, SinkChange, ring};
 use super::super::rx::RxChange;
 use super::super::sink::SinkPort;
 use super::Engine;
+use paceline_node::arrive::Arrangement;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::entry::EntryLimit;
 use paceline_proto::ingress::OutputKey;
@@ -210,9 +211,11 @@ impl Engine {
             shared.installs.post_merged(installation, Installation::after);
             shared.change.notify(usize::MAX);
         } else {
+            let is_replaced = installation.outputs.iter().any(|(plan, _)| plan.until.is_some());
+            let (at, period) = (clock::now(), installation.period);
+            let arrangement = Arrangement { key: source, at, period, from, entry, is_replaced };
             let installation = wanted.then_some(installation);
-            let at = clock::now();
-            self.sources.changes.post(RxChange { source, from, at, entry, installation });
+            self.sources.changes.post(RxChange { arrangement, installation });
             self.unsettled = !self.sources.try_settle(at);
         }
         // Close the old outputs only now: until the change is applied, samples still use them.

@@ -71,8 +71,8 @@ impl Neighbour {
         sources.hand_over(now, self.node, batch.drain(..), |bytes| self.waits(now, bytes));
         drop(guard);
         if freed < bytes {
-            freed +=
-                lock(&sources.sources).early.give_back(self.node, bytes - freed, &sources.drops);
+            let waiting = &mut lock(&sources.sources);
+            freed += waiting.give_back(self.node, bytes - freed, &sources.drops);
         }
         if freed > 0 {
             let limit = sources.memory.limit();

@@ -1,7 +1,6 @@
 //! An arriving stream, and the neighbours from which its samples may arrive.
 
-use super::super::port::Port;
-use super::early::Item;
+use super::item::ArrivedItem;
 use paceline_proto::NodeId;
 use paceline_proto::entry::{EntryLimits, EntryPolice};
 use paceline_proto::ingress::Ingress;
@@ -13,8 +12,9 @@ use paceline_sched::{Duration, Instant};
 const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
 
 /// An arriving stream.
-pub(super) struct Source {
-    pub(super) ingress: Ingress<Port>,
+#[derive(Debug)]
+pub(super) struct ArrivingStream<P> {
+    pub(super) ingress: Ingress<P>,
     /// The time of its installation.
     pub(super) began: Instant,
     /// The neighbour from which its samples arrive.
@@ -27,7 +27,7 @@ pub(super) struct Source {
     pub(super) entry: EntryLimits,
 }
 
-impl Source {
+impl<P> ArrivingStream<P> {
     pub(super) fn new(began: Instant, period: Option<Duration>) -> Self {
         let before = (Vec::new(), Instant::ZERO);
         let ingress = Ingress::new(period);
@@ -48,8 +48,8 @@ impl Source {
         self.from.contains(&node) || now < *until && before.contains(&node)
     }
 
-    /// Records the neighbour that sends the stream. After a change of path, samples in flight on
-    /// the old path may be missing.
+    /// Records the neighbour that sends the stream. After a change of path, samples in flight on the old path may be missing:
+    /// each path alone delivers decodable video, but a mix of both may not.
     pub(super) fn come_by(&mut self, from: NodeId) {
         if self.via.replace(from).is_some_and(|before| before != from) {
             self.ingress.handle_lost(None);
@@ -57,12 +57,17 @@ impl Source {
     }
 
     /// Returns the loss of a sample that exceeds the rights of its publisher; other items as they are.
-    pub(super) fn policed(&mut self, police: &mut EntryPolice, now: Instant, item: Item) -> Item {
-        let Item::Sample(sample) = &item else { return item };
+    pub(super) fn policed(
+        &mut self,
+        police: &mut EntryPolice,
+        now: Instant,
+        item: ArrivedItem,
+    ) -> ArrivedItem {
+        let ArrivedItem::Sample(sample) = &item else { return item };
         if police.admits(now, &mut self.entry, sample.bytes() as u64) {
             return item;
         }
         let begun = Some((sample.seq, sample.kind));
-        Item::Lost(Lost { samples: 1, reason: DropReason::OverRights, begun })
+        ArrivedItem::Lost(Lost { samples: 1, reason: DropReason::OverRights, begun })
     }
 }
