@@ -1,7 +1,7 @@
 //! The streams that arrive at a node: who may send them, samples before their outputs exist, and the change from one form of
 //! a stream to another.
 //!
-//! [`Arrivals`] owns the streams and decides. The driver's ports, behind [`Outputs`], deliver and count.
+//! [`ArrivingStreams`] owns the streams and decides. The driver's ports, behind [`Outputs`], deliver and count.
 
 mod early;
 mod item;
@@ -51,7 +51,7 @@ pub struct Arrangement {
 ///
 /// # Examples
 /// ```
-/// use paceline_node::arrive::{Arrangement, ArrivedItem, Arrivals, Outputs};
+/// use paceline_node::arrive::{Arrangement, ArrivedItem, ArrivingStreams, Outputs};
 /// use paceline_proto::ingress::{Ingress, Output};
 /// use paceline_proto::memory::{Charge, MemoryKind};
 /// use paceline_proto::plan::{OutputPlan, SourceKey, Target};
@@ -72,7 +72,7 @@ pub struct Arrangement {
 ///
 /// let (now, neighbour) = (Instant::from_millis(1_000), NodeId(2));
 /// let key = SourceKey { publisher: PublisherId { node: neighbour, index: 0 }, form: Form::FULL };
-/// let (mut arrivals, mut left) = (Arrivals::default(), Numbers::default());
+/// let (mut arrivals, mut left) = (ArrivingStreams::default(), Numbers::default());
 /// // The first sample is faster than the message that installs its output.
 /// let sample = ArrivedItem::Sample(RawSample { published_at: now, ..RawSample::default() });
 /// arrivals.handle_item(now, (neighbour, key), sample, || Some(Charge::uncounted(MemoryKind::Samples)), &mut left);
@@ -86,7 +86,7 @@ pub struct Arrangement {
 /// assert_eq!(left.0, [0]);
 /// ```
 #[derive(Debug)]
-pub struct Arrivals<P> {
+pub struct ArrivingStreams<P> {
     streams: BTreeMap<SourceKey, ArrivingStream<P>>,
     /// The publishers of which a stream ends with the first sample of another one.
     replaced: BTreeSet<PublisherId>,
@@ -96,7 +96,7 @@ pub struct Arrivals<P> {
     police: EntryPolice,
 }
 
-impl<P> Default for Arrivals<P> {
+impl<P> Default for ArrivingStreams<P> {
     fn default() -> Self {
         Self {
             streams: BTreeMap::new(),
@@ -108,7 +108,7 @@ impl<P> Default for Arrivals<P> {
     }
 }
 
-impl<P> Arrivals<P> {
+impl<P> ArrivingStreams<P> {
     /// Changes a stream, or adds it. Returns its outputs, which the caller changes. Call [`Self::settle`] after all changes of
     /// this instant.
     pub fn arrange(&mut self, now: Instant, change: Arrangement) -> &mut Ingress<P> {

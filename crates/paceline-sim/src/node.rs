@@ -12,7 +12,7 @@ use crate::used::Used;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
-use paceline_node::arrive::{Arrivals, ArrivedItem, Outputs as _};
+use paceline_node::arrive::{ArrivedItem, ArrivingStreams, Outputs as _};
 use paceline_proto::ProbeInterval;
 use paceline_proto::control::{
     BestEffort, Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways,
@@ -74,7 +74,7 @@ pub(super) struct Node {
     /// The publishers of the node, until their last output is closed.
     pub(super) sources: Lookup<PublisherId, Source>,
     /// The streams that arrive here.
-    pub(super) arrivals: Arrivals<Port>,
+    pub(super) arrivals: ArrivingStreams<Port>,
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
     pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
@@ -117,7 +117,7 @@ impl Node {
             links: Vec::new(),
             ways: Ways::default(),
             sources: Lookup::default(),
-            arrivals: Arrivals::default(),
+            arrivals: ArrivingStreams::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
             scalers: BTreeMap::new(),
@@ -263,7 +263,7 @@ impl Node {
     }
 
     /// Returns the arriving streams, and all possible targets of their outputs.
-    pub(super) fn arrivals(&mut self, now: Instant) -> (&mut Arrivals<Port>, Outlets<'_>) {
+    pub(super) fn arrivals(&mut self, now: Instant) -> (&mut ArrivingStreams<Port>, Outlets<'_>) {
         let (at, pool, unrouted) = (self.at, &mut self.pool, &mut self.unrouted);
         let (links, sinks, scalers) = (&mut self.links, &mut self.sinks, &mut self.scalers);
         (&mut self.arrivals, Outlets { now, at, links, sinks, scalers, pool, unrouted })

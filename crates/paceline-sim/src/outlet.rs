@@ -15,8 +15,8 @@ use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::reason::DropReason;
 use paceline_proto::receive::Receiver;
 use paceline_proto::sample::{Kind, RawSample};
-use paceline_sched::{Duration, Instant};
 use paceline_sched::discipline::StreamIndex;
+use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// A stream from or to a neighbour, whichever node published it.

@@ -43,7 +43,7 @@ impl Outputs<usize> for Left {
 /// The arrivals of a node, and the samples that left.
 #[derive(Default)]
 struct Node {
-    arrivals: Arrivals<usize>,
+    arrivals: ArrivingStreams<usize>,
     left: Left,
 }
 

@@ -4,7 +4,7 @@ use super::super::drops::AtomicDrops;
 use super::super::mailbox::Mailbox;
 use super::super::port::{self, Port};
 use super::change::RxChange;
-use paceline_node::arrive::{Arrivals, ArrivedItem, Outputs};
+use paceline_node::arrive::{ArrivedItem, ArrivingStreams, Outputs};
 use paceline_proto::ingress::{Ingress, Output};
 use paceline_proto::memory::Charge;
 use paceline_proto::plan::SourceKey;
@@ -15,7 +15,7 @@ use paceline_sched::Instant;
 #[derive(Default)]
 pub(super) struct Sources {
     seen: u64,
-    arrivals: Arrivals<Port>,
+    arrivals: ArrivingStreams<Port>,
 }
 
 /// The ports of the node, with the counters of samples that have none.
