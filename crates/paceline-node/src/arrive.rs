@@ -127,10 +127,21 @@ impl<P> ArrivingStreams<P> {
     /// Removes a stream without outputs.
     pub fn remove(&mut self, key: SourceKey) {
         self.streams.remove(&key);
+        let publisher = key.publisher;
+        if self.replaced.contains(&publisher) && !self.of(publisher).any(|it| it.is_replaced()) {
+            self.replaced.remove(&publisher);
+        }
+    }
+
+    /// Returns the outputs of a publisher's streams.
+    fn of(&self, publisher: PublisherId) -> impl Iterator<Item = &Ingress<P>> {
+        let its = self.streams.range(SourceKey { publisher, form: Form::FULL }..);
+        let its = its.take_while(move |(key, _)| key.publisher == publisher);
+        its.map(|(_, stream)| &stream.ingress)
     }
 
     /// Delivers the items that waited for the changes of this instant: only all changes together state which outputs a sample
-    /// replaces. Drops items that have waited too long.
+    /// replaces. Senders and limits are those after all of them. Drops items that have waited too long.
     pub fn settle(&mut self, now: Instant, driver: &mut impl Outputs<P>) {
         let mut ready = Vec::new();
         for key in std::mem::take(&mut self.arranged) {
@@ -235,9 +246,7 @@ impl<P> ArrivingStreams<P> {
         if !self.replaced.contains(&publisher) {
             return Vec::new();
         }
-        let its = self.streams.range(SourceKey { publisher, form: Form::FULL }..);
-        let its = its.take_while(|(key, _)| key.publisher == publisher);
-        its.flat_map(|(_, stream)| stream.ingress.waiting_for(form)).collect()
+        self.of(publisher).flat_map(|ingress| ingress.waiting_for(form)).collect()
     }
 
     /// Ends the outputs that a sample of the stream `key` replaces. One that was published before the stream was installed

@@ -218,7 +218,8 @@ impl Node {
                 heard
             }
         };
-        // Same order as in the shell, whose engine processes the messages before the link sees the header.
+        // The messages before the header: those of a hop that it brings up wait in control as early ones. The shell, where both
+        // pass through queues, handles the hop first.
         for item in batch.drain(..) {
             self.hand_over(now, from, item);
         }

@@ -51,6 +51,13 @@ impl Link {
         Some((node, self.control_room(now)?))
     }
 
+    /// Returns true if control of this hop may be sent now, and it is not the turn of another hop.
+    pub(super) fn is_turn_of(&self, now: Instant, node: NodeId) -> bool {
+        now >= self.pacer.control_ready_at()
+            && self.hops.get(node).is_some_and(|it| it.may_send_control(now))
+            && self.hops.next_control(now, &self.pacer.wire) == Some(node)
+    }
+
     /// Returns the amount of control to send next; `None` while a sample with an earlier deadline is queued.
     fn control_room(&mut self, now: Instant) -> Option<ControlRoom> {
         let due = if self.pacer.wire.is_paced() { self.promised_due(now) } else { None };

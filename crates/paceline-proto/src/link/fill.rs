@@ -51,15 +51,15 @@ impl Link {
             None => self.next_work(now).map(|(node, _)| node),
         };
         // A bare frame is short, so it is sent first, unless the next frame carries the same header.
+        let greeted = self.hops.wants_greeting(now, &self.pacer.wire);
+        let greeted = greeted.filter(|_| self.may_greet(now));
         if let Some(node) = self.hops.wants_bare_frame(now, next)
-            && self.may_answer(now, next.is_some())
+            && self.may_answer(now, next.is_some() || greeted.is_some())
         {
             self.fill_bare(now, node, out);
             return Some(node);
         }
-        if let Some(node) = self.hops.wants_greeting(now, &self.pacer.wire)
-            && self.may_greet(now)
-        {
+        if let Some(node) = greeted {
             self.fill_bare(now, node, out);
             return Some(node);
         }
@@ -132,6 +132,7 @@ impl Link {
         let wire = self.pacer.wire.occupied(out.len() as u64);
         self.pacer.handle_sent(now, wire);
         if greets {
+            self.answers.note_other();
             self.charge_greeting(now, wire);
         } else {
             self.answers.charge(now, self.pacer.wire.time_of(wire));
@@ -233,7 +234,9 @@ impl Link {
             }
             let promised = next.is_some_and(|(_, next)| self.streams.is_promised(next.stream()));
             if !controlled && !promised {
-                self.put_control(now, node, limits.of(false), out);
+                if self.is_turn_of(now, node) {
+                    self.put_control(now, node, limits.of(false), out);
+                }
                 controlled = true;
             }
             let Some((hop, next)) = next else { break };

@@ -187,11 +187,16 @@ impl Hops {
     /// Hops with control share its part of the link equally by bytes, in the order of start tags (start-time fair queueing,
     /// Goyal, Vin and Cheng, 1996): a neighbour that causes much control delays that of no other.
     pub(super) fn next_control(&self, now: Instant, wire: &Wire) -> Option<NodeId> {
-        let waits = |(node, it): (&NodeId, &Neighbour)| {
+        let mut first: Option<(u64, NodeId)> = None;
+        for (node, it) in &self.neighbours {
             let start = it.control_start.max(self.control_clock);
-            self.may_send_control(now, it, wire).then_some((start, *node))
-        };
-        self.neighbours.iter().filter_map(waits).min().map(|(_, node)| node)
+            // Those with later tags need not be asked.
+            if first.is_none_or(|(least, _)| start < least) && self.may_send_control(now, it, wire)
+            {
+                first = Some((start, *node));
+            }
+        }
+        first.map(|(_, node)| node)
     }
 
     /// Notes that so many bytes of control were sent to a hop.

@@ -13,7 +13,6 @@ use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, Subscription
 use bytes::Bytes;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec, TrafficTrial};
 use paceline_proto::link::LinkClass;
-use paceline_proto::rights::PeerName;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
@@ -48,15 +47,8 @@ pub(crate) enum Command {
     Change(SubscriptionId, SubscriptionSpec, Sender<Option<u64>>),
     /// Reads the outcome of a request.
     Outcome(SubscriptionId, u64, Sender<ChangeOutcome>),
-    Hop {
-        link: usize,
-        node: NodeId,
-        up: bool,
-        /// The name in the neighbour's certificate, if it has one.
-        peer: Option<PeerName>,
-    },
-    /// Wakes the engine: messages of neighbours wait.
-    Messages,
+    /// Wakes the engine: inputs of neighbours wait.
+    Inputs,
     Settled {
         link: usize,
         stream: StreamIndex,
@@ -122,10 +114,10 @@ impl Commands {
         self.0.send(command).is_ok()
     }
 
-    /// Wakes the engine, which handles the messages of neighbours after each command.
+    /// Wakes the engine, which looks for inputs of neighbours before it sleeps.
     pub(crate) fn wake(&self) {
         // With a full queue it is awake.
-        let _ = self.0.try_send(Command::Messages);
+        let _ = self.0.try_send(Command::Inputs);
     }
 
     /// Sends a command from a data-path thread. Never blocks; returns false if the queue was full.

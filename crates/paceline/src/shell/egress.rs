@@ -14,7 +14,7 @@ use super::depth::HostDepth;
 use super::handle::{HopSnapshot, LinkCommand, LinkHandle, LinkSnapshot, StreamSnapshot};
 use super::port::Announcements;
 use super::realtime::Role;
-use super::rx::{HopShared, LinkRx};
+use super::rx::{HopShared, LinkRx, NeighbourInput};
 use super::transport::{Multicast, Sent, Transport};
 use super::vitals::{Pulse, Vitals};
 use super::wake::exact_timers;
@@ -299,7 +299,7 @@ impl Egress {
                 self.transport.prove(node);
             }
             let peer = self.transport.peer_name(node).filter(|_| up);
-            self.engine.offer(Command::Hop { link: self.index, node, up, peer });
+            self.rx.give_engine(node, NeighbourInput::Hop { link: self.index, up, peer });
         }
         let forgotten: Vec<_> =
             self.hops.keys().copied().filter(|node| self.link.epoch(*node) == 0).collect();

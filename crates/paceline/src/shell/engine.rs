@@ -33,7 +33,7 @@ use super::latch::Latch;
 use super::port::scaling::ScalePool;
 use super::pull::Holder;
 use super::realtime::Role;
-use super::rx::{LinkRx, RxSources};
+use super::rx::{LinkRx, NeighbourInput, RxSources};
 use super::sink::Sink;
 use super::source::PublisherShared;
 use super::vitals::{Pulse, Vitals};
@@ -42,7 +42,6 @@ use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
 use crate::time::Clock;
-use bytes::Bytes;
 use install::{Outgoing, Slots};
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
@@ -151,10 +150,8 @@ pub(crate) struct Engine {
     next_tick: Instant,
     /// The time of the next decision. There is no delay while decisions are fast.
     decide_at: Instant,
-    /// The messages of neighbours that wait for their turn.
-    incoming: MessageQueue<(Bytes, Charge)>,
-    /// True if messages may have arrived since the last ones were collected.
-    uncollected: bool,
+    /// The inputs of neighbours that wait for their turn.
+    incoming: MessageQueue<NeighbourInput>,
     /// True if changes wait for that decision.
     undecided: bool,
     vitals: Arc<Vitals>,
@@ -211,7 +208,6 @@ impl Engine {
             next_tick: Instant::ZERO,
             decide_at: Instant::ZERO,
             incoming: MessageQueue::default(),
-            uncollected: false,
             undecided: false,
             vitals,
             gate,
@@ -242,7 +238,7 @@ impl Engine {
             if self.unsettled {
                 until = until.min(now + SETTLE_AGAIN);
             }
-            if self.uncollected || !self.incoming.is_empty() {
+            if !self.incoming.is_empty() || !self.sources.inputs.is_empty() {
                 until = now;
             }
             pulse.rest(until);
@@ -252,8 +248,6 @@ impl Engine {
             if self.vitals.fault().is_some() {
                 break;
             }
-            // Before the commands, of which one may report the hop of a message.
-            self.collect_messages();
             match command {
                 Ok(command) => self.handle(now, command),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -262,12 +256,11 @@ impl Engine {
             // Queued commands share the decision that follows.
             for _ in 0..COMMANDS_MAX {
                 match self.inbox.try_recv() {
-                    Ok(Command::Messages) => self.uncollected = true,
                     Ok(command) => self.handle(now, command),
                     Err(_) => break,
                 }
             }
-            self.handle_messages(now);
+            self.handle_inputs(now);
             self.control.handle_timeout(now);
             self.records.set(self.control.records_bytes());
             self.undecided = now < self.decide_at && !self.closing;
@@ -310,8 +303,7 @@ impl Engine {
             }
             Command::Change(id, spec, reply) => self.ask_change(now, id, &spec, reply),
             Command::Outcome(id, revision, reply) => self.ask_outcome(now, id, revision, reply),
-            Command::Hop { link, node, up, peer } => self.handle_hop(now, link, (node, up), peer),
-            Command::Messages => {}
+            Command::Inputs => {}
             Command::Status(only, timeout, reply) => self.ask_status(now, only, timeout, reply),
             Command::View(id, reply) => {
                 let _ = reply.send(self.sinks.get(&id).cloned());

@@ -5,9 +5,9 @@
 
 mod change;
 mod hop;
+mod inputs;
 mod meet;
 mod memory;
-mod messages;
 mod proven;
 mod sources;
 
@@ -28,9 +28,9 @@ use bytes::Bytes;
 pub(crate) use change::RxChange;
 use crossbeam_queue::ArrayQueue;
 pub(crate) use hop::HopShared;
+pub(crate) use inputs::NeighbourInput;
+use inputs::NeighbourInputs;
 use memory::Holders;
-pub(crate) use messages::ControlMessage;
-use messages::ControlMessages;
 use paceline_node::arrive::ArrivedItem;
 use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard};
@@ -100,8 +100,8 @@ pub(crate) struct RxSources {
     pub(crate) memory: Memory,
     holders: Holders,
     pub(crate) changes: Mailbox<RxChange>,
-    /// The control messages for the engine.
-    pub(crate) messages: ControlMessages,
+    /// The messages and changes of neighbours for the engine.
+    pub(crate) inputs: NeighbourInputs,
     sources: Mutex<Sources>,
     /// Samples that arrived without an output.
     pub(crate) drops: AtomicDrops,
@@ -362,17 +362,24 @@ impl LinkRx {
     }
 
     /// Queues a control message for the engine. Without memory for it, it is dropped like one without a place in the queue.
-    fn queue_message(&self, neighbour: &Neighbour, message: Bytes) {
+    fn queue_message(&self, neighbour: &Neighbour, message: &[u8]) {
         let from = neighbour.node;
-        if !neighbour.share.fits(message.len()) {
+        let bytes = message.len() + size_of::<(NodeId, NeighbourInput)>();
+        if !neighbour.share.fits(bytes) {
             crate::warn_limited!(
                 "a control message of neighbour {from} was dropped: too many wait for the engine"
             );
             return;
         }
-        let bytes = message.len() + size_of::<ControlMessage>();
         let charge = neighbour.share.charge(MemoryKind::Pinned, bytes);
-        if self.sources.messages.push(ControlMessage { from, message, charge }) {
+        // A copy: a slice would keep its whole frame, which nobody has counted.
+        let message = Bytes::copy_from_slice(message);
+        self.give_engine(from, NeighbourInput::Message(message, charge));
+    }
+
+    /// Passes an input of a neighbour to the engine, behind the earlier ones of this neighbour.
+    pub(crate) fn give_engine(&self, from: NodeId, input: NeighbourInput) {
+        if self.sources.inputs.push(from, input) {
             self.commands.wake();
         }
     }
@@ -465,7 +472,7 @@ impl LinkRx {
             if let Received::Control(message) = item
                 && hears(Flood::Control, message.len())
             {
-                self.queue_message(neighbour, message.clone());
+                self.queue_message(neighbour, message);
             }
         }
         if batch.iter().any(|item| !matches!(item, Received::Control(_))) {

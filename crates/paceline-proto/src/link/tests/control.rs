@@ -195,3 +195,37 @@ fn neighbours_that_request_acknowledgements_all_the_time_do_not_stop_best_effort
     let got = star.ends[15].got.len();
     assert!(got >= 95, "{got} of 100 samples in two seconds");
 }
+
+/// The contracted samples of one neighbour carry its own control only in its turn.
+#[test]
+fn a_neighbour_with_contracted_samples_has_no_more_control_than_others() {
+    let mut star = Star::new();
+    for stream in 0..4 {
+        star.centre.open_stream(StreamIndex(stream), to(node(2), Kind::Data, Some(contract(100))));
+    }
+    let message = Bytes::from(vec![7; 1_000]);
+    for _ in 0..200 {
+        (2..5).for_each(|id| star.centre.handle_control(node(id), message.clone()));
+    }
+    for seq in 0..300 {
+        for stream in 0..4 {
+            star.centre.handle_sample(star.now, StreamIndex(stream), sample(star.now, seq, 1_100));
+        }
+        star.run(20);
+    }
+    let got: Vec<_> = star.ends[..3].iter().map(|end| end.control.len()).collect();
+    assert!(got[0] >= 10 && got.iter().all(|count| count.abs_diff(got[0]) <= 2), "{got:?}");
+}
+
+#[test]
+fn a_newcomer_is_greeted_next_to_neighbours_that_request_acknowledgements_all_the_time() {
+    let mut star = Star::new();
+    star.asks = 15;
+    star.run(500);
+    star.centre.add_hop(star.now, node(18), 1);
+    star.ends.push(End::new(18, 1, LinkSpec::default()));
+    star.ends[16].restart(star.now);
+    star.receivers.push(Receiver::new());
+    star.run(500);
+    assert!(star.centre.hops().any(|(id, hop)| id == node(18) && hop.is_up()));
+}

@@ -1,7 +1,7 @@
 //! The neighbours: their messages, and the links that lead to them.
 
 use super::super::clock;
-use super::super::rx::ControlMessage;
+use super::super::rx::NeighbourInput;
 use super::Engine;
 use bytes::Bytes;
 use paceline_proto::NodeId;
@@ -9,33 +9,35 @@ use paceline_proto::control::{HopInfo, WayChange};
 use paceline_proto::rights::PeerName;
 use paceline_sched::{Duration, Instant};
 
-/// The time for messages between two decisions.
-const MESSAGES_MAX: Duration = Duration::from_millis(10);
-/// The messages of a neighbour that are handled although it has left.
-const LAST_MESSAGES: usize = 256;
+/// The time for inputs of neighbours between two decisions.
+const INPUTS_MAX: Duration = Duration::from_millis(10);
 
 impl Engine {
-    /// Collects the messages that have arrived.
-    pub(super) fn collect_messages(&mut self) {
-        self.uncollected = false;
-        for ControlMessage { from, message, charge } in self.sources.messages.collect() {
-            if !self.incoming.push(from, (message, charge)) {
+    /// Collects the inputs that have arrived, and handles them for a while: one of each neighbour in turn.
+    pub(super) fn handle_inputs(&mut self, now: Instant) {
+        for (from, input) in self.sources.inputs.collect() {
+            if matches!(input, NeighbourInput::Hop { .. }) {
+                self.incoming.append(from, input);
+            } else if !self.incoming.push(from, input) {
                 crate::warn_limited!(
                     "a control message of neighbour {from} was dropped: too many wait for the engine"
                 );
             }
         }
-    }
-
-    /// Handles collected messages for a while, one of each neighbour in turn.
-    pub(super) fn handle_messages(&mut self, now: Instant) {
         if self.incoming.is_empty() {
             return;
         }
-        let until = clock::now() + MESSAGES_MAX;
-        while let Some((from, (message, charge))) = self.incoming.pop() {
-            self.handle_message(now, from, message);
-            drop(charge);
+        let until = clock::now() + INPUTS_MAX;
+        while let Some((from, input)) = self.incoming.pop() {
+            match input {
+                NeighbourInput::Message(message, charge) => {
+                    self.handle_message(now, from, message);
+                    drop(charge);
+                }
+                NeighbourInput::Hop { link, up, peer } => {
+                    self.handle_hop(now, link, (from, up), peer)
+                }
+            }
             if clock::now() >= until {
                 return;
             }
@@ -60,17 +62,13 @@ impl Engine {
         self.gate.settle(now, &mut self.control);
     }
 
-    pub(super) fn handle_hop(
+    fn handle_hop(
         &mut self,
         now: Instant,
         link: usize,
         (node, up): (NodeId, bool),
         peer: Option<PeerName>,
     ) {
-        if !up {
-            let last = self.incoming.remove(node).into_iter().take(LAST_MESSAGES);
-            last.for_each(|(message, _)| self.handle_message(now, node, message));
-        }
         if up && let Some(link) = self.links.get(link) {
             self.gate.meet((now, &mut self.control), &link.config, node, peer);
         }
