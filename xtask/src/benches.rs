@@ -66,7 +66,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "carriers", &["1"], Nothing),
     (Example, "rights", &[], Nothing),
     (Example, "admissions", &["500", "50"], Nothing),
-    (Example, "records", &[], Nothing),
+    (Example, "records", &["10"], Nothing),
     (Example, "reservations", &["500"], Nothing),
     (Example, "requests", &["50"], Nothing),
     (Example, "stall", &["vds"], Nothing),

@@ -41,8 +41,9 @@ pub struct Arrangement {
 
 /// The streams that arrive at a node, with their outputs. `P` is the port of an output.
 ///
-/// - A sample is accepted only from the neighbours on the present paths of its stream, and for two seconds from those on the
-///   paths before a change. Others count as `no_route`.
+/// - A sample is accepted only from the neighbours on the present paths of its stream, and for two seconds from those on
+///   former paths. Others count as `no_route`. The last 16 neighbours on former paths may report losses at any time: after a
+///   cut they do so only when their link returns.
 /// - Samples and loss reports that arrive before the outputs of their stream wait for a second: the control messages that
 ///   install the outputs may be slower than the samples. At most 512 of them wait, and 64 MiB; if there is no room, the
 ///   neighbour with the most loses its oldest.
@@ -146,7 +147,7 @@ impl<P> ArrivingStreams<P> {
         let mut ready = Vec::new();
         for key in std::mem::take(&mut self.arranged) {
             let Some(stream) = self.streams.get_mut(&key) else { continue };
-            let items = self.early.take(key, |from| stream.is_from(now, from), driver);
+            let items = self.early.take(key, |from, item| stream.accepts(now, from, item), driver);
             let items = items.into_iter().map(|item| stream.policed(&mut self.police, now, item));
             ready.extend(items.map(|item| (key, item)));
         }
@@ -165,7 +166,7 @@ impl<P> ArrivingStreams<P> {
         driver: &mut impl Outputs<P>,
     ) {
         match self.streams.get_mut(&key) {
-            Some(stream) if !stream.is_from(now, from) => {
+            Some(stream) if !stream.accepts(now, from, &item) => {
                 drop(waits());
                 item.count(key, driver);
             }

@@ -1,6 +1,6 @@
 //! The cost of the records that a neighbour delivers: of a decision while they are there, of their arrival and of their end.
 //!
-//! `cargo run --release --package paceline --example records`
+//! `cargo run --release --package paceline --example records`, with a smaller number of processes as an argument.
 
 #![expect(clippy::unwrap_used, reason = "all tags and nodes are constants of this program")]
 
@@ -14,6 +14,7 @@ use std::time::{Duration as Time, Instant as Clock};
 
 const HERE: NodeId = NodeId(1);
 const HOST: NodeId = NodeId(2);
+/// The processes of the neighbour's host, unless the argument is another number.
 const PROCESSES: u64 = 150;
 const EACH: usize = 500;
 
@@ -33,7 +34,7 @@ impl Network {
         here.set_policy(now, policy);
         here.set_peer(now, HOST, PeerName::Certified("there".to_owned()));
         let mut nodes = BTreeMap::from([(HERE, here), (HOST, Control::new(HOST, "there"))]);
-        for process in 0..PROCESSES {
+        for process in 0..processes() {
             let id = NodeId(10 + process);
             nodes.insert(id, Control::new(id, &format!("process {process}")));
         }
@@ -104,7 +105,7 @@ impl Network {
 fn run(name: &str, policy: Option<AccessPolicy>, wanted: impl Fn(usize) -> SubscriptionSpec) {
     println!("{name}:");
     let mut network = Network::new(policy);
-    for process in 0..PROCESSES {
+    for process in 0..processes() {
         network.join(NodeId(10 + process), HOST);
     }
     let now = network.now;
@@ -117,7 +118,7 @@ fn run(name: &str, policy: Option<AccessPolicy>, wanted: impl Fn(usize) -> Subsc
         };
         network.node(HERE).publish(now, spec);
     }
-    for process in 0..PROCESSES {
+    for process in 0..processes() {
         for number in 0..EACH {
             let spec = wanted(number);
             network.node(NodeId(10 + process)).subscribe(now, spec);
@@ -142,6 +143,10 @@ fn run(name: &str, policy: Option<AccessPolicy>, wanted: impl Fn(usize) -> Subsc
     network.settle(40_000);
     network.print("40 s later");
     println!("  {} bytes held", network.node(HERE).records_bytes());
+}
+
+fn processes() -> u64 {
+    std::env::args().nth(1).map_or(PROCESSES, |number| number.parse().unwrap())
 }
 
 fn main() {

@@ -120,7 +120,7 @@ impl EarlyItems {
     pub(super) fn take<P>(
         &mut self,
         key: SourceKey,
-        accepts: impl Fn(NodeId) -> bool,
+        accepts: impl Fn(NodeId, &ArrivedItem) -> bool,
         driver: &mut impl Outputs<P>,
     ) -> Vec<ArrivedItem> {
         if self.is_empty() {
@@ -136,7 +136,7 @@ impl EarlyItems {
             .iter()
             .map(|(reason, samples)| ArrivedItem::Lost(Lost::unseen(samples, reason)));
         let (its, forged): (VecDeque<_>, VecDeque<_>) =
-            its.into_iter().partition(|it| accepts(it.from));
+            its.into_iter().partition(|it| accepts(it.from, &it.item));
         forged.iter().for_each(|it| it.item.count(key, driver));
         lost.chain(its.into_iter().map(|it| it.item)).collect()
     }

@@ -10,6 +10,8 @@ use paceline_sched::{Duration, Instant};
 
 /// The longest time for which samples may be in flight on a path that was replaced.
 const IN_FLIGHT_MAX: Duration = Duration::from_secs(2);
+/// The most neighbours on former paths that are known.
+const FORMER_MAX: usize = 16;
 
 /// An arriving stream.
 #[derive(Debug)]
@@ -21,31 +23,35 @@ pub(super) struct ArrivingStream<P> {
     via: Option<NodeId>,
     /// The neighbours on its paths.
     from: Vec<NodeId>,
-    /// The neighbours on its paths before the last change, until this time.
-    before: (Vec<NodeId>, Instant),
+    /// The neighbours on former paths, newest first, each with the time until which its samples are accepted.
+    former: Vec<(NodeId, Instant)>,
     /// The limits of its samples, and their use.
     pub(super) entry: EntryLimits,
 }
 
 impl<P> ArrivingStream<P> {
     pub(super) fn new(began: Instant, period: Option<Duration>) -> Self {
-        let before = (Vec::new(), Instant::ZERO);
-        let ingress = Ingress::new(period);
-        let entry = EntryLimits::default();
-        Self { ingress, began, via: None, from: Vec::new(), before, entry }
+        let (ingress, entry) = (Ingress::new(period), EntryLimits::default());
+        Self { ingress, began, via: None, from: Vec::new(), former: Vec::new(), entry }
     }
 
     /// Sets the neighbours on its paths. Samples in flight on the old paths are still accepted.
     pub(super) fn set_paths(&mut self, now: Instant, from: Vec<NodeId>) {
-        if self.from != from {
-            self.before = (std::mem::replace(&mut self.from, from), now + IN_FLIGHT_MAX);
+        if self.from == from {
+            return;
         }
+        for node in std::mem::replace(&mut self.from, from) {
+            self.former.retain(|(known, _)| *known != node);
+            self.former.insert(0, (node, now + IN_FLIGHT_MAX));
+        }
+        self.former.truncate(FORMER_MAX);
     }
 
-    /// Returns true if samples may arrive from this neighbour. Those of others are forged.
-    pub(super) fn is_from(&self, now: Instant, node: NodeId) -> bool {
-        let (before, until) = &self.before;
-        self.from.contains(&node) || now < *until && before.contains(&node)
+    /// Returns true if the item may arrive from this neighbour. Those of others are forged.
+    pub(super) fn accepts(&self, now: Instant, node: NodeId, item: &ArrivedItem) -> bool {
+        let in_time = |until: Instant| now < until || matches!(item, ArrivedItem::Lost(_));
+        let former = || self.former.iter().any(|(it, until)| *it == node && in_time(*until));
+        self.from.contains(&node) || former()
     }
 
     /// Records the neighbour that sends the stream. After a change of path, samples in flight on the old path may be missing:

@@ -194,6 +194,13 @@ fn only_neighbours_on_the_paths_may_send_and_those_before_a_change_for_two_secon
     take(&mut node, 2_022, HOP);
     assert_eq!(node.left(0), [12, 1_998, 2_004]);
     assert_eq!(node.left.unrouted.of(DropReason::NoRoute), 3);
+    // The link to the neighbour on the path before returns, and shows that samples were lost.
+    let lost = |from, samples| (from, unseen(key, samples).1);
+    for (from, item) in [lost(HOP, 5), lost(NodeId(9), 7)] {
+        node.take_from(at(9_000), from, key, item);
+    }
+    assert_eq!(node.drops(0).of(DropReason::QueueFull), 5);
+    assert_eq!(node.left.unrouted.of(DropReason::QueueFull), 7);
 }
 
 fn early(stamper: &mut Stamper, from: u64, bytes: usize) -> EarlyItem {
@@ -217,7 +224,7 @@ fn take(items: &mut EarlyItems, from: u64) -> (u64, Vec<u64>) {
     let (mut lost, mut waited) = (0, Vec::new());
     let key = SourceKey { publisher, form: Form::FULL };
     let waiting = items.waiting(publisher);
-    for item in items.take(key, |_| true, &mut Left::default()) {
+    for item in items.take(key, |_, _| true, &mut Left::default()) {
         match item {
             ArrivedItem::Sample(sample) => waited.push(sample.seq),
             ArrivedItem::Lost(gone) => {
