@@ -271,15 +271,7 @@ impl Node {
     }
 
     pub(super) fn outlets(&mut self, now: Instant) -> Outlets<'_> {
-        Outlets {
-            now,
-            at: self.at,
-            links: &mut self.links,
-            sinks: &mut self.sinks,
-            scalers: &mut self.scalers,
-            pool: &mut self.pool,
-            unrouted: &mut self.unrouted,
-        }
+        self.arrivals(now).1
     }
 
     /// Publishes a sample of a publisher of this node. Returns its sequence number.
