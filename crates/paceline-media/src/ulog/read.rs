@@ -197,7 +197,7 @@ impl Reader<'_> {
     fn is_sure(&self, kind: u8, body: &[u8]) -> bool {
         match (kind, body) {
             (b'D', [low, high, payload @ ..]) => {
-                let topic = self.numbers.get(&u16::from_le_bytes([*low, *high])).copied().flatten();
+                let topic = self.known(u16::from_le_bytes([*low, *high])).copied().flatten();
                 let topic = topic.and_then(|topic| self.topics.get(usize::from(topic)));
                 let layout = topic.and_then(|topic| self.layouts.get(topic.layout));
                 layout.is_some_and(|layout| layout.fits(payload))
@@ -207,6 +207,11 @@ impl Reader<'_> {
             }
             (kind, body) => is_sure(kind, body),
         }
+    }
+
+    /// Returns the topic of a number, also of one whose subscription has ended: `Some(None)` for one that is left out.
+    fn known(&self, number: u16) -> Option<&Option<u16>> {
+        self.numbers.get(&number).or_else(|| self.ended.get(&number))
     }
 
     fn record(&mut self, kind: u8, body: &[u8], at: usize) -> Result<(), String> {
@@ -292,7 +297,7 @@ impl Reader<'_> {
             return Err("a message is too short".to_owned());
         };
         let number = u16::from_le_bytes([*low, *high]);
-        let known = self.numbers.get(&number).or_else(|| self.ended.get(&number));
+        let known = self.known(number);
         let known = known.ok_or_else(|| format!("number {number} is not assigned to a topic"))?;
         let Some(topic) = *known else { return Ok(()) };
         let place = usize::from(topic);

@@ -67,7 +67,7 @@ fn damage(bytes: &mut [u8], from: usize, hits: &[Hit]) -> Vec<(usize, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(60_000))]
 
     #[test]
     fn every_undamaged_message_is_read_in_order(hits in hits()) {
@@ -125,4 +125,7 @@ fn a_damaged_end_of_a_subscription_ends_no_other_one() {
     assert_eq!(bytes[at + 3..at + 5], [1, 0]);
     bytes[at + 3] = 0;
     assert_eq!(ULog::parse(&bytes).unwrap().index.len(), whole);
+    // Reading continues at a message of that number too: the next record lacks its length.
+    bytes[at + 5..at + 7].fill(0);
+    assert_eq!(ULog::parse(&bytes).unwrap().index.len(), whole - 1);
 }
