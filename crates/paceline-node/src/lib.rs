@@ -33,6 +33,7 @@
 
 pub mod arrive;
 pub mod deliver;
+pub mod install;
 mod messages;
 mod sample;
 
