@@ -179,6 +179,7 @@ const TESTS: &[&str] = &[
     "allocation-counter",
     "openh264",
     "paceline-fuzz",
+    "paceline-record",
     "paceline-sim",
     "proptest",
     "rcgen",
