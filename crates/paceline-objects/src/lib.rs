@@ -1,7 +1,7 @@
 //! Shared objects: each participant of a world receives near objects often and exactly, and far ones seldom and
 //! roughly.
 //!
-//! The central value is [`Participant`]: its objects, its replicas, and the packets between it and the others. Packets
+//! The central value is [`Participant`]: its objects, its replicas, and the packets between it and other participants. Packets
 //! and the time go in; packets, events and the next wake-up come out:
 //!
 //! ```

@@ -3,7 +3,7 @@
 //! Each node has one `Control`, owned by one thread. Inputs (`handle_*`, `publish`, `subscribe`, …) carry the
 //! current time `now`. Call [`Control::poll_output`] after them until it returns `None`, and
 //! [`Control::handle_timeout`] at the instant that [`Control::poll_timeout`] returns. Streams are computed
-//! when outputs are polled, so a batch of inputs costs one computation. The [crate](crate) has the loop of two nodes; on
+//! when outputs are polled, so a batch of inputs costs one computation. The crate documentation has the loop of two nodes; on
 //! one node without neighbours it is:
 //!
 //! ```

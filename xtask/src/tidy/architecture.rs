@@ -12,7 +12,7 @@ const HEAD: &str = "| crate | content | own dependencies |";
 /// The prefix of names that the document leaves out.
 const PREFIX: &str = "paceline-";
 
-/// Crates with their dependencies on other crates of the workspace, not those of tests alone.
+/// Crates with their dependencies on other crates of the workspace, without the dependencies of tests.
 type Crates = BTreeMap<String, BTreeSet<String>>;
 
 pub(super) fn check(root: &Path, findings: &mut Findings) {
