@@ -17,7 +17,7 @@ pub use installation::Installation;
 pub use scalers::{SCALER_OUTPUTS_MAX, ScalerId, ScalerTerms};
 
 use crate::arrive::Arrangement;
-use installed::{Installed, OpenStream, Removed, name};
+use installed::{Installed, LocalOutput, OpenStream, name};
 use paceline_proto::control::{Control, PublisherSpec, Ways};
 use paceline_proto::entry::EntryLimit;
 use paceline_proto::link::StreamSpec;
@@ -27,7 +27,7 @@ use paceline_proto::wire::STREAMS_MAX;
 use paceline_proto::{Form, NodeId, PublisherId, Tag};
 use paceline_sched::Instant;
 use slots::Slots;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 
@@ -82,10 +82,12 @@ pub struct WantedOutputs {
 /// The installed outputs of a node.
 ///
 /// - An output stays as it is while its plan has the same target, form and scaling. Contracts and subscriptions change in place.
-/// - The outputs of all sources of a decision are installed before any is closed. Until then samples still use the old ones.
+/// - The new outputs of a publisher are installed before its old ones are closed: until then samples use those. Only if a link
+///   runs out of stream indexes, old streams on it close before.
 /// - A replaced stream first sends its queue, if at least a quarter of the stream indexes of its link are free; others close at
 ///   once.
 /// - Outputs of one source and form share a scaler, at most [`SCALER_OUTPUTS_MAX`] of them.
+/// - An output without a stream, because all of its link are in use, gets one when another one closes.
 ///
 /// # Examples
 /// ```
@@ -119,16 +121,17 @@ pub struct WantedOutputs {
 /// let plans = vec![OutputPlan::new(Target::Hop(NodeId(2)), Form::FULL)];
 /// let mut installer = Installer::default();
 /// let mut wanted = WantedOutputs { source, publisher, from: Vec::new(), entry: Vec::new(), plans };
-/// installer.handle_outputs(Instant::ZERO, &OneLink, wanted.clone());
-/// assert!(matches!(installer.take_commands()[..], [PortCommand::Install { .. }, PortCommand::Settle]));
+/// installer.handle_outputs(wanted.clone());
+/// let commands = installer.take_commands(Instant::ZERO, &OneLink);
+/// assert!(matches!(commands[..], [PortCommand::Install { .. }, PortCommand::Settle]));
 ///
 /// // The same outputs again change nothing.
-/// installer.handle_outputs(Instant::ZERO, &OneLink, wanted.clone());
-/// assert_eq!(installer.take_commands(), []);
+/// installer.handle_outputs(wanted.clone());
+/// assert_eq!(installer.take_commands(Instant::ZERO, &OneLink), []);
 ///
 /// wanted.plans.clear();
-/// installer.handle_outputs(Instant::ZERO, &OneLink, wanted);
-/// let commands = installer.take_commands();
+/// installer.handle_outputs(wanted);
+/// let commands = installer.take_commands(Instant::ZERO, &OneLink);
 /// assert!(matches!(commands[..], [PortCommand::Install { .. }, PortCommand::Settle, PortCommand::CloseStream(_)]));
 /// ```
 #[derive(Debug, Default)]
@@ -138,9 +141,22 @@ pub struct Installer {
     slots: Vec<Slots>,
     groups: GroupBudget,
     next_scaler: u64,
-    /// The commands since the last [`Self::take_commands`]: those before [`PortCommand::Settle`], and those after it.
-    commands: Vec<PortCommand>,
+    /// The outputs that are wanted since the last [`Self::take_commands`].
+    wanted: BTreeMap<SourceKey, WantedOutputs>,
+    /// Sources with an output that lacks its stream.
+    starved: BTreeMap<SourceKey, WantedOutputs>,
+    /// A stream index became free since the last [`Self::take_commands`].
+    is_freed: bool,
+}
+
+/// The commands of one decision.
+#[derive(Default)]
+struct Decision {
+    /// In the order of execution, for each source.
+    commands: Vec<(SourceKey, Vec<PortCommand>)>,
     closings: Vec<PortCommand>,
+    /// The streams that close at once, by link, behind all commands.
+    closes: BTreeMap<usize, Vec<StreamPlace>>,
 }
 
 impl Installer {
@@ -150,62 +166,113 @@ impl Installer {
         Self { groups, ..Self::default() }
     }
 
-    /// Makes the wanted outputs those of a source. The commands for it are returned by [`Self::take_commands`].
-    pub fn handle_outputs(&mut self, now: Instant, routes: &impl Routes, wanted: WantedOutputs) {
-        let WantedOutputs { source, publisher, from, entry, plans } = wanted;
+    /// Makes the wanted outputs those of a source, with the next [`Self::take_commands`].
+    pub fn handle_outputs(&mut self, wanted: WantedOutputs) {
+        self.starved.remove(&wanted.source);
+        self.wanted.insert(wanted.source, wanted);
+    }
+
+    /// Installs the outputs that were wanted since the last call. Returns the commands in the order of their execution. Call
+    /// it again until it returns none: closed streams make room for outputs without one.
+    pub fn take_commands(&mut self, now: Instant, routes: &impl Routes) -> Vec<PortCommand> {
+        if mem::take(&mut self.is_freed) {
+            let again = mem::take(&mut self.starved);
+            again
+                .into_iter()
+                .for_each(|(key, wanted)| _ = self.wanted.entry(key).or_insert(wanted));
+        }
+        if self.wanted.is_empty() {
+            return Vec::new();
+        }
+        let mut decision = Decision::default();
+        // Removed sources first: others may need their streams.
+        let all = mem::take(&mut self.wanted).into_values();
+        let (removed, others): (Vec<_>, Vec<_>) = all.partition(|it| it.plans.is_empty());
+        for wanted in removed.into_iter().chain(others) {
+            self.install(now, routes, wanted, &mut decision);
+        }
+        self.in_order(decision)
+    }
+
+    /// Returns the commands of a decision in order: those of a publisher together, since samples may replace outputs of its
+    /// other forms. Then threads that deliver other samples wait for the changes of one publisher only.
+    fn in_order(&mut self, decision: Decision) -> Vec<PortCommand> {
+        let Decision { mut commands, closings, closes } = decision;
+        commands.sort_by_key(|(source, _)| *source);
+        let (mut all, mut publisher, mut installs) = (Vec::new(), None, false);
+        for (source, commands) in commands {
+            if publisher.replace(source.publisher) != Some(source.publisher) && installs {
+                all.push(PortCommand::Settle);
+                installs = false;
+            }
+            installs |= commands.iter().any(|it| matches!(it, PortCommand::Install { .. }));
+            all.extend(commands);
+        }
+        all.extend(installs.then_some(PortCommand::Settle));
+        all.extend(closings);
+        for place in closes.into_values().flatten() {
+            all.push(PortCommand::CloseStream(place));
+            self.handle_closed(place);
+        }
+        all
+    }
+
+    fn install(
+        &mut self,
+        now: Instant,
+        routes: &impl Routes,
+        wanted: WantedOutputs,
+        decision: &mut Decision,
+    ) {
+        let source = wanted.source;
         let mut installed = self.installed.remove(&source).unwrap_or_default();
-        self.close_locals(source);
-        let mut removed = installed.take_unwanted(&plans);
+        let removed = installed.take_unwanted(&wanted.plans);
         let mut changed = !removed.streams.is_empty() || !removed.locals.is_empty();
-        changed |= installed.set_input(&from, &entry, &plans);
-        self.close_for_room(&mut removed, plans.len());
-        let unused = installed.scalers.take_unwanted(&plans);
-        self.closings.extend(unused.into_iter().map(PortCommand::CloseScaler));
-        let targets = Installed::targets(&plans);
-        let ports: Vec<_> = plans
-            .iter()
-            .map(|plan| self.port(&mut installed, routes, (source, &publisher), plan))
-            .collect();
+        changed |= installed.set_input(&wanted.from, &wanted.entry, &wanted.plans);
+        let mut commands = Vec::new();
+        let new = wanted.plans.len();
+        let later = self.close_for_room(removed.streams, new, decision, &mut commands);
+        let (mut ports, mut is_starved) = (Vec::with_capacity(wanted.plans.len()), false);
+        for plan in &wanted.plans {
+            let at = (&mut installed, &mut *decision, &mut commands);
+            let port = self.port(at, routes, (source, &wanted.publisher), plan);
+            is_starved |= matches!(port, Err(NoStream));
+            ports.push(port.unwrap_or_default());
+        }
+        if is_starved {
+            self.starved.insert(source, wanted.clone());
+        }
         changed |= ports.iter().any(Option::is_some);
-        installed.scalers.set_terms(&publisher, &plans, &mut self.commands);
-        let is_wanted = !plans.is_empty();
+        let unused = installed.scalers.take_unused();
+        installed.scalers.set_terms(&wanted.publisher, &wanted.plans, &mut commands);
+        self.let_go(routes, &wanted, later, decision);
+        let locals = removed.locals.into_iter();
+        decision.closings.extend(locals.map(LocalOutput::closing));
+        decision.closings.extend(unused.into_iter().map(PortCommand::CloseScaler));
+        let is_wanted = !wanted.plans.is_empty();
         if changed || !is_wanted {
-            let (period, groups) = (publisher.period, self.groups.clone());
-            let outputs = plans.into_iter().zip(ports).collect();
-            let installation = Installation { period, groups, outputs };
-            let is_replaced = installation.is_replaced();
-            let arrangement =
-                Arrangement { key: source, at: now, period, from, entry, is_replaced };
-            self.commands.push(PortCommand::Install { publisher, arrangement, installation });
+            commands.push(self.installation(now, wanted, ports));
         }
-        for local in removed.locals {
-            let last = local.subscriptions.into_iter().collect();
-            self.closings.push(PortCommand::CloseLocal(local.place, last));
-        }
-        for stream in removed.streams {
-            let hop = stream.spec.hop;
-            let followed =
-                targets.contains(&Target::Hop(hop)) || routes.sends_to(source.publisher, hop);
-            self.closings.push(self.closing(routes, source, &stream, followed));
-        }
+        decision.commands.push((source, commands));
         if is_wanted {
             self.installed.insert(source, installed);
         }
     }
 
-    /// Returns the commands since the last call, in the order of their execution.
-    pub fn take_commands(&mut self) -> Vec<PortCommand> {
-        let mut commands = mem::take(&mut self.commands);
-        if commands.iter().any(|command| matches!(command, PortCommand::Install { .. })) {
-            commands.push(PortCommand::Settle);
-        }
-        for closing in mem::take(&mut self.closings) {
-            if let PortCommand::CloseStream(place) = closing {
-                self.handle_closed(place);
-            }
-            commands.push(closing);
-        }
-        commands
+    /// Returns the command that installs the outputs of a source with their new ports.
+    fn installation(
+        &self,
+        now: Instant,
+        wanted: WantedOutputs,
+        ports: Vec<Option<NewPort>>,
+    ) -> PortCommand {
+        let WantedOutputs { source, publisher, from, entry, plans } = wanted;
+        let (period, groups) = (publisher.period, self.groups.clone());
+        let outputs = plans.into_iter().zip(ports).collect();
+        let installation = Installation { period, groups, outputs };
+        let is_replaced = installation.is_replaced();
+        let arrangement = Arrangement { key: source, at: now, period, from, entry, is_replaced };
+        PortCommand::Install { publisher, arrangement, installation }
     }
 
     /// Frees the index of a stream that its link has closed after [`PortCommand::DrainStream`] or
@@ -213,6 +280,7 @@ impl Installer {
     pub fn handle_closed(&mut self, place: StreamPlace) {
         if let Some(slots) = self.slots.get_mut(place.link) {
             slots.give_back(place.index);
+            self.is_freed = true;
         }
     }
 
@@ -232,97 +300,112 @@ impl Installer {
         self.installed.get(&source).into_iter().flat_map(|it| it.scalers.ids())
     }
 
-    /// Returns the port of a new output; `None` if the output exists already or has no stream.
+    /// Returns the port of a new output; `None` if the output exists already or its neighbour has no link.
     fn port(
         &mut self,
-        installed: &mut Installed,
+        (installed, decision, commands): (&mut Installed, &mut Decision, &mut Vec<PortCommand>),
         routes: &impl Routes,
         (source, publisher): (SourceKey, &Arc<PublisherSpec>),
         plan: &OutputPlan,
-    ) -> Option<NewPort> {
+    ) -> Result<Option<NewPort>, NoStream> {
         let end = match plan.target {
             Target::Local => {
                 let place = LocalPlace::new(source, plan);
-                installed.local(place, plan, &mut self.commands)?
+                let Some(end) = installed.local(place, plan, commands) else { return Ok(None) };
+                end
             }
             Target::Hop(hop) => {
                 let names = routes.names(source.publisher.node, hop, &publisher.tag);
                 let spec = StreamSpec::of(source.publisher, hop, plan);
                 let spec = spec.with_names(Some(Arc::new(names)));
-                if installed.update_stream(plan, &spec, &mut self.commands) {
-                    return None;
+                if installed.update_stream(plan, &spec, commands) {
+                    return Ok(None);
                 }
-                let place = self.take_index(routes.link(hop)?)?;
+                let Some(link) = routes.link(hop) else { return Ok(None) };
+                let place = self.take_index(link, decision, commands)?;
                 let stream = OpenStream { place, spec: spec.clone() };
                 installed.streams.insert(name(plan), stream);
                 PortEnd::Stream(place, spec)
             }
         };
-        let next = (&mut self.next_scaler, &mut self.commands);
-        let scaler = installed.scalers.join((source, publisher), plan, next);
+        let scaler =
+            installed.scalers.join((source, publisher), plan, (&mut self.next_scaler, commands));
+        if let Some((id, _)) = scaler {
+            installed.scaled.insert(name(plan), id);
+        }
         let takes_old = plan.contract.is_none() && plan.within.is_none() && !plan.background;
-        Some(NewPort { end, scaler, takes_old })
+        Ok(Some(NewPort { end, scaler, takes_old }))
     }
 
-    /// Takes a stream index of a link. If all are in use, a stream of this decision that closes anyway closes before.
-    fn take_index(&mut self, link: usize) -> Option<StreamPlace> {
+    /// Takes a stream index of a link. If all are in use, a stream that this decision closes anyway closes before.
+    fn take_index(
+        &mut self,
+        link: usize,
+        decision: &mut Decision,
+        commands: &mut Vec<PortCommand>,
+    ) -> Result<StreamPlace, NoStream> {
         if self.slots.len() <= link {
             self.slots.resize_with(link + 1, Slots::default);
         }
-        if self.room(link) == 0 {
-            let frees = |closing: &PortCommand| matches!(closing, PortCommand::CloseStream(place) if place.link == link);
-            let early: Vec<_> = self.closings.extract_if(.., |closing| frees(closing)).collect();
-            for closing in early {
-                if let PortCommand::CloseStream(place) = closing {
-                    self.close_now(place);
-                }
-            }
+        let free = self.slots.get_mut(link).and_then(Slots::take);
+        let place = free.map(|index| StreamPlace { link, index });
+        if let Some(place) = place {
+            return Ok(place);
         }
-        let index = self.slots.get_mut(link).and_then(Slots::take);
-        if index.is_none() {
-            self.commands.push(PortCommand::NoStream { link });
+        let closing = decision.closes.get_mut(&link).and_then(Vec::pop);
+        commands.push(match closing {
+            Some(place) => PortCommand::CloseStream(place),
+            None => PortCommand::NoStream { link },
+        });
+        closing.ok_or(NoStream)
+    }
+
+    /// Returns the number of free stream indexes of a link, with those of streams that close.
+    fn room(&self, link: usize, decision: &Decision) -> usize {
+        let free = self.slots.get(link).map_or(STREAMS_MAX as usize, Slots::room);
+        free + decision.closes.get(&link).map_or(0, Vec::len)
+    }
+
+    /// Closes removed streams at once on links without room for `new` more streams. Returns the others.
+    fn close_for_room(
+        &mut self,
+        removed: Vec<OpenStream>,
+        new: usize,
+        decision: &Decision,
+        commands: &mut Vec<PortCommand>,
+    ) -> Vec<OpenStream> {
+        let (now, later): (Vec<_>, Vec<_>) =
+            removed.into_iter().partition(|stream| self.room(stream.place.link, decision) < new);
+        for stream in now {
+            commands.push(PortCommand::CloseStream(stream.place));
+            self.handle_closed(stream.place);
         }
-        index.map(|index| StreamPlace { link, index })
+        later
     }
 
-    /// Returns the number of free stream indexes of a link.
-    fn room(&self, link: usize) -> usize {
-        self.slots.get(link).map_or(STREAMS_MAX as usize, Slots::room)
-    }
-
-    fn close_now(&mut self, place: StreamPlace) {
-        self.commands.push(PortCommand::CloseStream(place));
-        self.handle_closed(place);
-    }
-
-    /// Closes the outputs to subscriptions that an earlier change of the same decision has removed: new ones may have their
-    /// names.
-    fn close_locals(&mut self, source: SourceKey) {
-        let is_its = |closing: &mut PortCommand| matches!(closing, PortCommand::CloseLocal(place, _) if place.source == source);
-        self.commands.extend(self.closings.extract_if(.., is_its));
-    }
-
-    /// Closes removed streams at once on links without room for `new` more streams.
-    fn close_for_room(&mut self, removed: &mut Removed, new: usize) {
-        let crowded = |stream: &mut OpenStream| self.room(stream.place.link) < new;
-        let close: Vec<_> = removed.streams.extract_if(.., crowded).collect();
-        close.iter().for_each(|stream| self.close_now(stream.place));
-    }
-
-    /// Returns the command that closes a removed stream. `followed`: another one takes the next samples to the same neighbour.
-    fn closing(
+    /// Ends removed streams of a source. Those that another stream follows first send what waits in them.
+    fn let_go(
         &self,
         routes: &impl Routes,
-        source: SourceKey,
-        OpenStream { place, spec }: &OpenStream,
-        followed: bool,
-    ) -> PortCommand {
-        if !followed || self.room(place.link) < ROOM_MIN {
-            PortCommand::CloseStream(*place)
-        } else if routes.hands_over(source, spec.hop, spec.form) {
-            PortCommand::HandOverStream(*place)
-        } else {
-            PortCommand::DrainStream(*place)
+        wanted: &WantedOutputs,
+        removed: Vec<OpenStream>,
+        decision: &mut Decision,
+    ) {
+        let source = wanted.source;
+        let targets: BTreeSet<Target> = wanted.plans.iter().map(|plan| plan.target).collect();
+        for OpenStream { place, spec } in removed {
+            let follows = targets.contains(&Target::Hop(spec.hop))
+                || routes.sends_to(source.publisher, spec.hop);
+            if !follows || self.room(place.link, decision) < ROOM_MIN {
+                decision.closes.entry(place.link).or_default().push(place);
+            } else if routes.hands_over(source, spec.hop, spec.form) {
+                decision.closings.push(PortCommand::HandOverStream(place));
+            } else {
+                decision.closings.push(PortCommand::DrainStream(place));
+            }
         }
     }
 }
+
+/// All streams of a link are in use.
+struct NoStream;

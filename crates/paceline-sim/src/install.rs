@@ -19,8 +19,13 @@ use paceline_sched::Instant;
 impl Node {
     /// Installs the outputs that control has requested since the last call.
     pub(super) fn install(&mut self, now: Instant) {
-        for command in self.installer.take_commands() {
-            self.execute(now, command);
+        loop {
+            let routes = (&self.control, &self.ways);
+            let commands = self.installer.take_commands(now, &routes);
+            if commands.is_empty() {
+                return;
+            }
+            commands.into_iter().for_each(|command| self.execute(now, command));
         }
     }
 
@@ -35,8 +40,10 @@ impl Node {
                 }
             }
             PortCommand::CloseScaler(scaler) => {
-                // Otherwise it ends with the last sample that it has begun.
-                if self.scalers.get(&scaler).is_some_and(Scaler::is_over) {
+                // It ends with the last sample that it has begun.
+                let Some(closed) = self.scalers.get_mut(&scaler) else { return };
+                closed.is_closed = true;
+                if closed.is_over() {
                     self.scalers.remove(&scaler);
                 }
             }
@@ -55,27 +62,26 @@ impl Node {
                 arrivals.settle(now, &mut outlets);
             }
             PortCommand::CloseStream(place) => {
-                let Some(stream) = self.retire(now, place, |_| now) else { return };
+                let stream = self.retire(now, place, |_| now);
                 self.close_stream(place.link, &stream);
             }
             PortCommand::DrainStream(place) => {
-                let Some(stream) = self.retire(now, place, |_| now + RETIRE_MAX) else { return };
+                let stream = self.retire(now, place, |_| now + RETIRE_MAX);
                 let Some(end) = self.links.get_mut(place.link) else { return };
                 end.link.retire_stream(now, place.index);
                 end.retired.push(stream);
             }
             PortCommand::HandOverStream(place) => {
                 let until = |end: &LinkEnd| now + end.link.hand_over_max(place.index);
-                let Some(stream) = self.retire(now, place, until) else { return };
+                let stream = self.retire(now, place, until);
                 let Some(end) = self.links.get_mut(place.link) else { return };
                 end.link.hand_over(place.index);
                 end.retired.push(stream);
             }
             // The port is gone with its output.
             PortCommand::CloseLocal(..) => {}
-            PortCommand::NoStream { link } => {
-                panic!("node {}: all streams of link {link} are in use", self.name);
-            }
+            // The samples of its output find no stream until another one closes.
+            PortCommand::NoStream { .. } => {}
         }
     }
 
@@ -149,7 +155,8 @@ impl Node {
             let scaler = VideoScaler::new(plan.at_port(), publisher.period, destination);
             return Some(Port::Video(Box::new(scaler)));
         }
-        let scaler = self.scalers.get_mut(&id)?;
+        let scaler = self.scalers.get_mut(&id);
+        let scaler = scaler.unwrap_or_else(|| panic!("{}: {id:?} is closed", self.name));
         scaler.coding = self.pool.coding(source, publisher, plan);
         scaler.destinations.insert(OutputKey::of(plan), destination);
         Some(Port::Scale(id))
@@ -182,13 +189,18 @@ impl Node {
         now: Instant,
         StreamPlace { link, index }: StreamPlace,
         until: impl FnOnce(&LinkEnd) -> Instant,
-    ) -> Option<Retired> {
-        let end = self.links.get_mut(link)?;
+    ) -> Retired {
+        let open = self.links.get_mut(link).and_then(|end| {
+            let spec = end.link.spec_of(index)?;
+            let key = (spec.hop, spec.publisher, spec.form);
+            Some((end, key))
+        });
+        let Some((end, key)) = open else {
+            panic!("node {}: {index:?} was closed by its link alone", self.name);
+        };
         end.drain(now, index);
         end.touched = true;
-        let spec = end.link.spec_of(index)?;
-        let key = (spec.hop, spec.publisher, spec.form);
-        Some(Retired { key, index, until: until(end) })
+        Retired { key, index, until: until(end) }
     }
 
     /// Closes the replaced streams of a link that have sent their backlog.

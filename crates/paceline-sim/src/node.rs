@@ -432,7 +432,7 @@ impl Node {
                 }
                 ControlOutput::Install { source, publisher, from, entry, outputs: plans } => {
                     let wanted = WantedOutputs { source, publisher, from, entry, plans };
-                    self.installer.handle_outputs(now, &(&self.control, &self.ways), wanted);
+                    self.installer.handle_outputs(wanted);
                 }
                 ControlOutput::Matching { publisher, matching } => {
                     if let Some(publisher) = self.publishers.get_mut(&publisher.index) {

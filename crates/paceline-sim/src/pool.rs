@@ -33,6 +33,8 @@ pub(super) struct Scaler {
     waiting: VecDeque<Job>,
     /// The pool has it in a queue.
     queued: bool,
+    /// It gets no further outputs.
+    pub(super) is_closed: bool,
 }
 
 impl Scaler {
@@ -81,9 +83,10 @@ impl Scaler {
         self.closed.retain(|(last, ..)| *last > done);
     }
 
-    /// Forgets the closed output of a stream that closes.
+    /// Forgets the output of a stream that closes.
     pub(super) fn forget_stream(&mut self, place: StreamPlace) {
         self.closed.retain(|(.., destination)| destination.stream() != Some(place));
+        self.destinations.retain(|_, destination| destination.stream() != Some(place));
     }
 
     /// Returns true if a closed output still takes samples for a stream.
@@ -91,9 +94,9 @@ impl Scaler {
         self.closed.iter().any(|(.., destination)| destination.stream() == Some(place))
     }
 
-    /// Returns true if it has no outputs, and none of its closed ones takes samples.
+    /// Returns true if it is closed, and none of its former outputs takes samples.
     pub(super) fn is_over(&self) -> bool {
-        self.destinations.is_empty() && self.closed.is_empty()
+        self.is_closed && self.destinations.is_empty() && self.closed.is_empty()
     }
 }
 

@@ -125,10 +125,14 @@ pub(crate) struct Subscription {
     pub(crate) delivered: u64,
     pub(crate) bytes: u64,
     pub(crate) rate_hz: f64,
+    /// Samples that were older than the delay bound when the application took them, or dropped for it.
     pub(crate) late: u64,
-    /// Largest age of the samples that arrived in the last second or more.
+    /// The part of `late` that arrived in time: the samples waited in the process of the subscription.
+    #[serde(default)]
+    pub(crate) overdue: u64,
+    /// Largest age of the samples that the application took in the last second or more, or that were dropped unread.
     pub(crate) age_max_us: u64,
-    /// Mean age of the same samples; null if none arrived.
+    /// Mean age of the same samples; null without any.
     pub(crate) age_mean_us: Option<u64>,
     /// Sum of the ages of all samples delivered since the start.
     pub(crate) age_sum_us: u64,
@@ -449,6 +453,7 @@ impl Subscription {
             bytes: subscription.bytes,
             rate_hz: hertz(subscription.rate_millihertz),
             late: subscription.late,
+            overdue: subscription.overdue,
             age_max_us: micros(subscription.age_max),
             age_mean_us: subscription.age_mean.map(micros),
             age_sum_us: micros(subscription.age_sum),

@@ -1,11 +1,11 @@
 //! The installed outputs of one source.
 
 use super::scalers::Scalers;
-use super::{LocalPlace, PortCommand, PortEnd, StreamPlace};
+use super::{LocalPlace, PortCommand, PortEnd, ScalerId, StreamPlace};
 use paceline_proto::entry::EntryLimit;
 use paceline_proto::ingress::OutputKey;
 use paceline_proto::link::StreamSpec;
-use paceline_proto::plan::{OutputPlan, Target};
+use paceline_proto::plan::OutputPlan;
 use paceline_proto::{Form, NodeId, SubscriptionId};
 use paceline_sched::Late;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +34,11 @@ pub(super) struct LocalOutput {
 }
 
 impl LocalOutput {
+    /// Returns the command that closes it.
+    pub(super) fn closing(self) -> PortCommand {
+        PortCommand::CloseLocal(self.place, self.subscriptions.into_iter().collect())
+    }
+
     /// Returns the change to the subscriptions and the treatment of late samples of `plan`, if there is one.
     fn update(&mut self, plan: &OutputPlan) -> Option<PortCommand> {
         let now: BTreeSet<SubscriptionId> = plan.subscriptions.iter().copied().collect();
@@ -59,6 +64,8 @@ pub(super) struct Installed {
     pub(super) streams: BTreeMap<Name, OpenStream>,
     locals: BTreeMap<Name, LocalOutput>,
     pub(super) scalers: Scalers,
+    /// The scalers of outputs.
+    pub(super) scaled: BTreeMap<Name, ScalerId>,
     /// The neighbours from which its samples may arrive.
     from: Vec<NodeId>,
     /// The limits of its samples.
@@ -74,6 +81,9 @@ impl Installed {
         let streams = self.streams.extract_if(.., |name, _| !wanted.contains(name));
         let streams = streams.map(|(_, stream)| stream).collect();
         let locals = self.locals.extract_if(.., |name, _| !wanted.contains(name));
+        for (_, scaler) in self.scaled.extract_if(.., |name, _| !wanted.contains(name)) {
+            self.scalers.leave(scaler);
+        }
         Removed { streams, locals: locals.map(|(_, local)| local).collect() }
     }
 
@@ -120,10 +130,5 @@ impl Installed {
             commands.push(PortCommand::UpdateStream(stream.place, spec.clone()));
         }
         true
-    }
-
-    /// Returns the targets of `plans`.
-    pub(super) fn targets(plans: &[OutputPlan]) -> BTreeSet<Target> {
-        plans.iter().map(|plan| plan.target).collect()
     }
 }

@@ -55,12 +55,20 @@ fn shared_form(plan: &OutputPlan) -> Option<Form> {
     (at_port != Form::FULL).then_some(form)
 }
 
-/// The scalers of one form.
+/// A scaler of a form.
+#[derive(Clone, Debug)]
+struct Scaler {
+    id: ScalerId,
+    /// The number of its outputs.
+    outputs: u32,
+    /// The number of outputs that it ever had.
+    joined: u32,
+}
+
+/// The scalers of one form. New outputs use the last of them.
 #[derive(Clone, Debug, Default)]
 struct FormScalers {
-    scalers: Vec<ScalerId>,
-    /// The number of outputs that the last of them ever had.
-    outputs: u32,
+    scalers: Vec<Scaler>,
     terms: ScalerTerms,
 }
 
@@ -70,14 +78,7 @@ pub(super) struct Scalers(BTreeMap<Form, FormScalers>);
 
 impl Scalers {
     pub(super) fn ids(&self) -> impl Iterator<Item = ScalerId> + '_ {
-        self.0.values().flat_map(|form| form.scalers.iter().copied())
-    }
-
-    /// Removes and returns the scalers that no plan uses.
-    pub(super) fn take_unwanted(&mut self, plans: &[OutputPlan]) -> Vec<ScalerId> {
-        let wanted = |form: &Form| plans.iter().any(|plan| shared_form(plan) == Some(*form));
-        let gone = self.0.extract_if(.., |form, _| !wanted(form));
-        gone.flat_map(|(_, form)| form.scalers).collect()
+        self.0.values().flat_map(|form| form.scalers.iter().map(|scaler| scaler.id))
     }
 
     /// Returns the scaler of a new output and the output's number there, if it needs one.
@@ -89,24 +90,36 @@ impl Scalers {
     ) -> Option<(ScalerId, u32)> {
         let form = shared_form(plan)?;
         let shared = self.0.entry(form).or_default();
-        let last = match shared.scalers.last() {
-            Some(last) if shared.outputs < SCALER_OUTPUTS_MAX => *last,
-            _ => {
-                let scaler = ScalerId { source, form, number: *next };
-                *next += 1;
-                let (publisher, scale) = (publisher.clone(), plan.at_port());
-                commands.push(PortCommand::OpenScaler { scaler, publisher, scale });
-                // Like a new one: its terms follow.
-                if shared.terms != ScalerTerms::default() {
-                    commands.push(PortCommand::SetTerms(scaler, shared.terms));
-                }
-                shared.scalers.push(scaler);
-                shared.outputs = 0;
-                scaler
+        if shared.scalers.last().is_none_or(|last| last.joined >= SCALER_OUTPUTS_MAX) {
+            let id = ScalerId { source, form, number: *next };
+            *next += 1;
+            let (publisher, scale) = (publisher.clone(), plan.at_port());
+            commands.push(PortCommand::OpenScaler { scaler: id, publisher, scale });
+            if shared.terms != ScalerTerms::default() {
+                commands.push(PortCommand::SetTerms(id, shared.terms));
             }
-        };
-        shared.outputs += 1;
-        Some((last, shared.outputs - 1))
+            shared.scalers.push(Scaler { id, outputs: 0, joined: 0 });
+        }
+        let last = shared.scalers.last_mut()?;
+        last.outputs += 1;
+        last.joined += 1;
+        Some((last.id, last.joined - 1))
+    }
+
+    /// Notes that an output has left its scaler.
+    pub(super) fn leave(&mut self, id: ScalerId) {
+        let shared = self.0.get_mut(&id.form).into_iter().flat_map(|form| &mut form.scalers);
+        shared.filter(|scaler| scaler.id == id).for_each(|scaler| scaler.outputs -= 1);
+    }
+
+    /// Removes and returns the scalers without outputs.
+    pub(super) fn take_unused(&mut self) -> Vec<ScalerId> {
+        let mut unused = Vec::new();
+        self.0.retain(|_, form| {
+            unused.extend(form.scalers.extract_if(.., |it| it.outputs == 0).map(|it| it.id));
+            !form.scalers.is_empty()
+        });
+        unused
     }
 
     /// Sets the terms of all scalers for the outputs `plans`.
@@ -121,7 +134,7 @@ impl Scalers {
             let terms = ScalerTerms::of(publisher, served);
             if std::mem::replace(&mut shared.terms, terms) != terms {
                 let all = shared.scalers.iter();
-                commands.extend(all.map(|scaler| PortCommand::SetTerms(*scaler, terms)));
+                commands.extend(all.map(|scaler| PortCommand::SetTerms(scaler.id, terms)));
             }
         }
     }

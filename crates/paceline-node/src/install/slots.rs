@@ -26,11 +26,31 @@ impl Slots {
     }
 
     pub(super) fn give_back(&mut self, index: StreamIndex) {
-        self.free.insert(index.0);
+        let was_used = self.free.insert(index.0);
+        debug_assert!(was_used, "{index:?} is free already");
     }
 
     /// Returns the number of free indexes.
     pub(super) fn room(&self) -> usize {
         self.free.len() + STREAMS_MAX.saturating_sub(self.next) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_free_index_is_the_next() {
+        let mut slots = Slots::default();
+        let all: Vec<_> = std::iter::from_fn(|| slots.take()).collect();
+        assert!(all.iter().copied().eq((0..STREAMS_MAX).map(StreamIndex)));
+        assert_eq!(slots.room(), 0);
+        for index in [7, 3, 9] {
+            slots.give_back(StreamIndex(index));
+        }
+        assert_eq!(slots.room(), 3);
+        assert_eq!(slots.take(), Some(StreamIndex(3)));
+        assert_eq!(slots.take(), Some(StreamIndex(7)));
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use paceline_proto::Size;
 use paceline_proto::SubscriptionId;
 use paceline_proto::ingress::OutputKey;
+use paceline_sched::discipline::StreamIndex;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -34,24 +35,51 @@ impl Routes for Network {
     }
 }
 
-/// The state of a stream of a link.
-#[derive(Clone, Debug, PartialEq)]
-enum Stream {
-    Open(StreamSpec),
-    Ending,
+/// The end of a stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum End {
+    Closed,
+    Drained,
+    HandedOver,
 }
 
 /// A driver that carries out commands on plain tables, and checks each of them.
 #[derive(Default)]
 struct Driver {
-    streams: BTreeMap<StreamPlace, Stream>,
+    streams: BTreeMap<StreamPlace, StreamSpec>,
+    /// Streams that send what waits in them.
+    ending: BTreeSet<StreamPlace>,
     outputs: BTreeMap<SourceKey, Vec<(OutputPlan, NewPort)>>,
     locals: BTreeMap<LocalPlace, BTreeSet<SubscriptionId>>,
     scalers: BTreeMap<ScalerId, ScalerTerms>,
-    settled: bool,
+    /// The streams that ended in the last decision.
+    ends: BTreeMap<StreamPlace, End>,
+    /// The publishers installed and not settled, and those settled in this decision.
+    unsettled: BTreeSet<PublisherId>,
+    settled: BTreeSet<PublisherId>,
+    /// Streams may close before the outputs that replace them are installed.
+    crowded: bool,
+    starved: usize,
 }
 
 impl Driver {
+    /// Makes plans those of a source, in a decision of their own.
+    fn change(&mut self, installer: &mut Installer, source: SourceKey, plans: Vec<OutputPlan>) {
+        installer.handle_outputs(wanted(source, plans));
+        self.decide(installer, &Network::default());
+    }
+
+    fn decide(&mut self, installer: &mut Installer, network: &Network) {
+        (self.ends, self.settled, self.starved) = Default::default();
+        let mut commands = installer.take_commands(Instant::ZERO, network);
+        while !commands.is_empty() {
+            commands.into_iter().for_each(|command| self.execute(command));
+            assert!(self.unsettled.is_empty());
+            self.settled.clear();
+            commands = installer.take_commands(Instant::ZERO, network);
+        }
+    }
+
     fn execute(&mut self, command: PortCommand) {
         match command {
             PortCommand::OpenScaler { scaler, .. } => {
@@ -62,11 +90,11 @@ impl Driver {
                 assert!(before.is_some_and(|before| before != terms), "{scaler:?}");
             }
             PortCommand::CloseScaler(scaler) => {
-                assert!(self.scalers.remove(&scaler).is_some());
+                assert!(self.unsettled.is_empty() && self.scalers.remove(&scaler).is_some());
             }
             PortCommand::UpdateStream(place, spec) => {
-                let before = self.streams.insert(place, Stream::Open(spec.clone()));
-                assert!(matches!(before, Some(Stream::Open(it)) if it != spec), "{place:?}");
+                let before = self.streams.insert(place, spec.clone());
+                assert!(before.is_some_and(|it| it != spec), "{place:?}");
             }
             PortCommand::UpdateLocal { place, leave, join, late } => {
                 assert!(late.is_some() || !leave.is_empty() || !join.is_empty());
@@ -75,21 +103,38 @@ impl Driver {
                 assert!(join.iter().all(|id| its.insert(*id)));
             }
             PortCommand::Install { arrangement, installation, .. } => {
-                self.settled = false;
-                self.install(arrangement.key, installation);
+                let source = arrangement.key;
+                assert!(
+                    self.crowded || self.ends.is_empty(),
+                    "all are installed before any closes"
+                );
+                assert!(!self.settled.contains(&source.publisher), "a publisher settles once");
+                self.unsettled.insert(source.publisher);
+                self.install(source, installation);
             }
-            PortCommand::Settle => self.settled = true,
-            PortCommand::CloseStream(place) => {
-                assert!(matches!(self.streams.remove(&place), Some(Stream::Open(_))));
+            PortCommand::Settle => {
+                assert_eq!(self.unsettled.len(), 1, "each publisher settles by itself");
+                self.settled.append(&mut self.unsettled);
             }
-            PortCommand::DrainStream(place) | PortCommand::HandOverStream(place) => {
-                let before = self.streams.insert(place, Stream::Ending);
-                assert!(matches!(before, Some(Stream::Open(_))));
-            }
+            PortCommand::CloseStream(place) => self.end(place, End::Closed),
+            PortCommand::DrainStream(place) => self.end(place, End::Drained),
+            PortCommand::HandOverStream(place) => self.end(place, End::HandedOver),
             PortCommand::CloseLocal(place, last) => {
                 assert_eq!(self.locals.remove(&place), Some(last.into_iter().collect()));
             }
-            PortCommand::NoStream { link } => panic!("link {link} has room"),
+            PortCommand::NoStream { .. } => self.starved += 1,
+        }
+    }
+
+    fn end(&mut self, place: StreamPlace, end: End) {
+        assert!(self.streams.remove(&place).is_some(), "{place:?} is not open");
+        let feeds =
+            |(_, port): &(_, NewPort)| matches!(port.end, PortEnd::Stream(its, _) if its == place);
+        let is_fed = self.outputs.values().flatten().any(feeds);
+        assert!(!is_fed || self.crowded && end == End::Closed, "{place:?} is in use");
+        self.ends.insert(place, end);
+        if end != End::Closed {
+            self.ending.insert(place);
         }
     }
 
@@ -102,8 +147,8 @@ impl Driver {
             if let Some(new) = &port {
                 match &new.end {
                     PortEnd::Stream(place, spec) => {
-                        let spec = Stream::Open(spec.clone());
-                        assert_eq!(self.streams.insert(*place, spec), None, "{place:?}");
+                        assert!(!self.ending.contains(place), "{place:?}");
+                        assert_eq!(self.streams.insert(*place, spec.clone()), None, "{place:?}");
                     }
                     PortEnd::Local(place, first) => {
                         let first = first.iter().copied().collect();
@@ -111,8 +156,7 @@ impl Driver {
                     }
                 }
             }
-            let port = port.or(kept).expect("an output that stays was there before");
-            outputs.push((plan, port));
+            outputs.extend(port.or(kept).map(|port| (plan, port)));
         }
         if !outputs.is_empty() {
             self.outputs.insert(source, outputs);
@@ -136,7 +180,7 @@ impl Driver {
                         assert!(streams.insert(*place));
                         let spec = StreamSpec::of(source.publisher, hop, plan);
                         let spec = spec.with_names(Some(Arc::new(StreamNames::default())));
-                        assert_eq!(self.streams.get(place), Some(&Stream::Open(spec)));
+                        assert_eq!(self.streams.get(place), Some(&spec));
                         assert_eq!(Some(place.link), Network::default().link(hop));
                     }
                     (PortEnd::Local(place, _), Target::Local) => {
@@ -155,14 +199,19 @@ impl Driver {
                 }
             }
         }
-        let open = self.streams.iter().filter(|(_, it)| matches!(it, Stream::Open(_)));
-        assert!(open.map(|(place, _)| *place).eq(streams));
+        assert!(self.streams.keys().copied().eq(streams));
         assert_eq!(self.locals.len(), locals);
-        let forms = |ids: &mut dyn Iterator<Item = ScalerId>| {
-            ids.map(|id| (id.source, id.form)).collect::<BTreeSet<_>>()
-        };
-        let open = forms(&mut self.scalers.keys().copied());
-        assert_eq!(open, forms(&mut used.into_iter()));
+        assert!(self.scalers.keys().copied().eq(used));
+    }
+
+    /// Returns the streams of installed outputs: the source, the plan and the place of each.
+    fn carried(&self) -> Vec<(SourceKey, OutputPlan, StreamPlace)> {
+        let all = self.outputs.iter().flat_map(|(source, its)| its.iter().map(|it| (*source, it)));
+        let streams = all.filter_map(|(source, (plan, port))| match port.end {
+            PortEnd::Stream(place, _) => Some((source, plan.clone(), place)),
+            PortEnd::Local(..) => None,
+        });
+        streams.collect()
     }
 }
 
@@ -233,22 +282,36 @@ proptest! {
                 } else {
                     all.insert(source, plans.clone());
                 }
-                installer.handle_outputs(Instant::ZERO, &network, wanted(source, plans));
+                installer.handle_outputs(wanted(source, plans));
             }
-            let commands = installer.take_commands();
-            prop_assert_eq!(installer.take_commands(), vec![]);
-            commands.into_iter().for_each(|command| driver.execute(command));
-            prop_assert!(driver.settled || driver.outputs.is_empty());
+            let before = driver.carried();
+            driver.decide(&mut installer, &network);
             driver.check(&all);
+            let after: BTreeSet<_> = driver.carried().into_iter().map(|it| it.2).collect();
+            let gone = before.into_iter().filter(|(.., place)| !after.contains(place));
+            let ends = gone.map(|(source, plan, place)| {
+                let Target::Hop(hop) = plan.target else { panic!("a stream leads to a neighbour") };
+                let follows = all.get(&source).is_some_and(|its| its.iter().any(|it| it.target == plan.target));
+                let end = if !follows && !network.sends_to(source.publisher, hop) {
+                    End::Closed
+                } else if network.hands_over(source, hop, plan.form) {
+                    End::HandedOver
+                } else {
+                    End::Drained
+                };
+                (place, end)
+            });
+            prop_assert_eq!(&driver.ends, &ends.collect::<BTreeMap<_, _>>());
+            prop_assert_eq!(driver.starved, 0);
             // A link closes some of the streams that end.
-            let ending = driver.streams.extract_if(.., |place, it| *it == Stream::Ending && place.index.0 % 2 == 0);
-            ending.for_each(|(place, _)| installer.handle_closed(place));
+            let ended: Vec<_> = driver.ending.extract_if(.., |place| place.index.0 % 2 == 0).collect();
+            ended.into_iter().for_each(|place| installer.handle_closed(place));
         }
         // The same again changes nothing.
         for (source, plans) in all {
-            installer.handle_outputs(Instant::ZERO, &Network::default(), wanted(source, plans));
+            installer.handle_outputs(wanted(source, plans));
         }
-        prop_assert_eq!(installer.take_commands(), vec![]);
+        prop_assert_eq!(installer.take_commands(Instant::ZERO, &Network::default()), vec![]);
     }
 }
 
@@ -258,46 +321,40 @@ fn many(number: u64, form: Form) -> Vec<OutputPlan> {
 }
 
 #[test]
-fn a_replaced_stream_drains_while_its_link_has_room() {
-    let form = sized(1);
-    for (streams, kept) in [(10, 10), (u64::from(STREAMS_MAX) / 3, u64::from(STREAMS_MAX) / 3)] {
+fn replaced_streams_drain_while_a_quarter_of_the_indexes_is_free() {
+    let room = u64::from(STREAMS_MAX);
+    // Of 2,000 streams with successors 96 indexes remain: 928 close at once.
+    for (streams, drained) in [(10, 10), (room * 3 / 8, room * 3 / 8), (2_000, 1_072)] {
         let (mut installer, mut driver) = (Installer::default(), Driver::default());
-        let network = Network::default();
-        for form in [Form::FULL, form] {
-            installer.handle_outputs(
-                Instant::ZERO,
-                &network,
-                wanted(source(0), many(streams, form)),
-            );
-            installer.take_commands().into_iter().for_each(|command| driver.execute(command));
+        for form in [Form::FULL, sized(1)] {
+            driver.change(&mut installer, source(0), many(streams, form));
         }
-        let ending = driver.streams.values().filter(|it| **it == Stream::Ending).count();
-        assert_eq!(ending as u64, kept, "of {streams}");
+        assert_eq!(driver.ending.len() as u64, drained, "of {streams}");
+        assert_eq!(driver.ends.len() as u64, streams);
     }
 }
 
 #[test]
-fn replaced_streams_close_at_once_on_a_full_link() {
+fn streams_that_close_make_room_for_others() {
     let full = u64::from(STREAMS_MAX);
     let (mut installer, mut driver) = (Installer::default(), Driver::default());
+    driver.crowded = true;
     for form in [Form::FULL, sized(1), Form::FULL] {
-        let wants = wanted(source(0), many(full, form));
-        installer.handle_outputs(Instant::ZERO, &Network::default(), wants);
-        installer.take_commands().into_iter().for_each(|command| driver.execute(command));
-        assert!(driver.streams.values().all(|it| *it != Stream::Ending));
-        assert_eq!(driver.streams.len() as u64, full);
+        driver.change(&mut installer, source(0), many(full, form));
+        assert!(driver.ending.is_empty() && driver.streams.len() as u64 == full);
     }
-    // Another source finds no room until one of these ends.
-    let other = wanted(source(2), many(1, Form::FULL));
-    installer.handle_outputs(Instant::ZERO, &Network::default(), other.clone());
-    let commands = installer.take_commands();
-    assert!(commands.contains(&PortCommand::NoStream { link: 0 }), "{commands:?}");
-    installer.handle_outputs(Instant::ZERO, &Network::default(), wanted(source(0), Vec::new()));
-    installer.handle_outputs(Instant::ZERO, &Network::default(), other);
-    let commands = installer.take_commands();
-    assert!(!commands.contains(&PortCommand::NoStream { link: 0 }), "{commands:?}");
-    commands.into_iter().for_each(|command| driver.execute(command));
-    assert_eq!(driver.streams.len(), 1);
+    // Another source finds no room …
+    driver.change(&mut installer, source(2), many(1, Form::FULL));
+    assert_eq!((driver.starved, driver.streams.len() as u64), (1, full));
+    // … until one of these is removed. It need not be requested again.
+    driver.change(&mut installer, source(0), many(full - 1, Form::FULL));
+    let all = [(source(0), many(full - 1, Form::FULL)), (source(2), many(1, Form::FULL))];
+    driver.check(&BTreeMap::from(all));
+    // A removed source makes room in the same decision, though its successor precedes it.
+    installer.handle_outputs(wanted(source(0), Vec::new()));
+    installer.handle_outputs(wanted(source(1), many(full - 1, Form::FULL)));
+    driver.decide(&mut installer, &Network::default());
+    assert_eq!((driver.starved, driver.streams.len() as u64), (0, full));
 }
 
 #[test]
@@ -307,25 +364,29 @@ fn more_outputs_of_a_form_than_a_scaler_takes_use_another_one() {
         all.map(|plan| OutputPlan { scale: sized(1), ..plan }).collect()
     };
     let (mut installer, mut driver) = (Installer::default(), Driver::default());
-    let mut all = BTreeMap::new();
-    for number in [1, 64, 65, 200, 2] {
-        all.insert(source(0), plans(number));
-        let wants = wanted(source(0), plans(number));
-        installer.handle_outputs(Instant::ZERO, &Network::default(), wants);
-        installer.take_commands().into_iter().for_each(|command| driver.execute(command));
-        driver.check(&all);
-        let scalers = driver.scalers.len() as u64;
-        assert!(scalers >= number.div_ceil(64), "{scalers} scalers of {number} outputs");
+    for (number, scalers) in [(1, 1), (64, 1), (65, 2), (200, 4), (2, 1)] {
+        driver.change(&mut installer, source(0), plans(number));
+        driver.check(&BTreeMap::from([(source(0), plans(number))]));
+        assert_eq!(driver.scalers.len(), scalers, "of {number} outputs");
     }
-    // All of them get a contract's terms, whichever serves it.
+    // A contract sets the terms of the scaler that serves it.
     let mut promised = plans(2);
     promised[0].within = Some(paceline_sched::Duration::from_millis(5));
     promised[0].target = Target::Local;
-    all.insert(source(0), promised.clone());
-    installer.handle_outputs(Instant::ZERO, &Network::default(), wanted(source(0), promised));
-    installer.take_commands().into_iter().for_each(|command| driver.execute(command));
-    driver.check(&all);
-    assert!(driver.scalers.values().all(|terms| terms.promised));
+    driver.change(&mut installer, source(0), promised.clone());
+    driver.check(&BTreeMap::from([(source(0), promised)]));
+}
+
+#[test]
+fn an_output_that_is_replaced_a_thousand_times_needs_one_scaler() {
+    let (mut installer, mut driver) = (Installer::default(), Driver::default());
+    for time in (1..1_000).filter_map(std::num::NonZero::new) {
+        let rate = paceline_proto::Rate { every: time, ..Form::FULL.rate };
+        let form = Form { rate, ..sized(1) };
+        let plan = OutputPlan { scale: sized(1), ..OutputPlan::new(Target::Local, form) };
+        driver.change(&mut installer, source(0), vec![plan]);
+        assert_eq!(driver.scalers.len(), 1, "after {time} changes");
+    }
 }
 
 #[test]
@@ -333,29 +394,36 @@ fn a_change_of_paths_or_successors_alone_is_installed() {
     let mut installer = Installer::default();
     let mut wants = wanted(source(0), many(1, Form::FULL));
     let mut change = |wants: &WantedOutputs| {
-        installer.handle_outputs(Instant::ZERO, &Network::default(), wants.clone());
-        installer.take_commands()
+        installer.handle_outputs(wants.clone());
+        installer.take_commands(Instant::from_millis(7), &Network::default())
     };
-    let installs = |commands: &[PortCommand]| {
-        matches!(commands, [PortCommand::Install { installation, .. }, PortCommand::Settle]
-            if installation.outputs.iter().all(|(_, port)| port.is_none()))
+    // The neighbours, and whether an output is replaced, if that is all that is installed.
+    let installs = |commands: &[PortCommand]| match commands {
+        [PortCommand::Install { arrangement, installation, .. }, PortCommand::Settle] => {
+            assert_eq!((arrangement.key, arrangement.at), (source(0), Instant::from_millis(7)));
+            assert!(installation.outputs.iter().all(|(_, port)| port.is_none()));
+            Some((arrangement.from.clone(), arrangement.is_replaced))
+        }
+        _ => None,
     };
     assert_eq!(change(&wants).len(), 2);
-    wants.from = vec![NodeId(7)];
-    assert!(installs(&change(&wants)));
+    let from = vec![NodeId(7)];
+    wants.from.clone_from(&from);
+    assert_eq!(installs(&change(&wants)), Some((from.clone(), false)));
     wants.plans[0].until = Some(sized(1));
-    assert!(installs(&change(&wants)));
+    assert_eq!(installs(&change(&wants)), Some((from.clone(), true)));
     wants.plans[0].aligned = true;
-    assert!(installs(&change(&wants)));
+    assert_eq!(installs(&change(&wants)), Some((from, true)));
     wants.plans[0].level = Some(3);
     assert!(matches!(change(&wants)[..], [PortCommand::UpdateStream(..)]));
     wants.plans[0].target = Target::Local;
     let commands = change(&wants);
+    let closes = [
+        PortCommand::Settle,
+        PortCommand::CloseStream(StreamPlace { link: 0, index: StreamIndex(0) }),
+    ];
     assert!(
-        matches!(
-            commands[..],
-            [PortCommand::Install { .. }, PortCommand::Settle, PortCommand::CloseStream(_)]
-        ),
+        matches!(commands[..], [PortCommand::Install { .. }, ..]) && commands[1..] == closes,
         "{commands:?}"
     );
     wants.plans[0].late = paceline_sched::Late::Send;
@@ -363,4 +431,19 @@ fn a_change_of_paths_or_successors_alone_is_installed() {
     assert!(
         matches!(&commands[..], [PortCommand::UpdateLocal { join, late: Some(_), .. }] if join.is_empty())
     );
+}
+
+#[test]
+fn only_best_effort_without_a_bound_takes_old_pictures() {
+    let within = Some(paceline_sched::Duration::from_millis(5));
+    let plain = OutputPlan::new(Target::Hop(NodeId(2)), Form::FULL);
+    for (plan, takes) in [
+        (plain.clone(), true),
+        (OutputPlan { within, ..plain.clone() }, false),
+        (OutputPlan { background: true, ..plain }, false),
+    ] {
+        let mut driver = Driver::default();
+        driver.change(&mut Installer::default(), source(0), vec![plan]);
+        assert_eq!(driver.outputs[&source(0)][0].1.takes_old, takes);
+    }
 }

@@ -370,8 +370,7 @@ impl Engine {
                 ControlOutput::Install { source, publisher, from, entry, outputs } => {
                     let plans = self.align_groups(outputs);
                     let wanted = WantedOutputs { source, publisher, from, entry, plans };
-                    let routes = (&self.control, &self.ways);
-                    self.installer.handle_outputs(now, &routes, wanted);
+                    self.installer.handle_outputs(wanted);
                 }
                 ControlOutput::Matching { publisher, matching } => {
                     self.set_matching(publisher, matching);

@@ -94,6 +94,9 @@ mod tests {
             mailbox.post_merged(change, |last, this| last + this);
         }
         assert_eq!(collected(&mailbox, &mut seen), [99 * 50]);
+        mailbox.post(1);
+        mailbox.post_all(vec![2, 3]);
+        assert_eq!(collected(&mailbox, &mut seen), [1, 2, 3]);
         assert_eq!(collected(&mailbox, &mut seen), [0; 0]);
     }
 }

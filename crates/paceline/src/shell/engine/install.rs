@@ -46,12 +46,17 @@ impl Engine {
     /// Installs the outputs that control has requested since the last call.
     pub(super) fn install(&mut self) {
         let mut arriving = Vec::new();
-        for command in self.installer.take_commands() {
-            self.execute(command, &mut arriving);
+        loop {
+            let routes = (&self.control, &self.ways);
+            let commands = self.installer.take_commands(clock::now(), &routes);
+            if commands.is_empty() {
+                return;
+            }
+            commands.into_iter().for_each(|command| self.execute(command, &mut arriving));
         }
     }
 
-    /// Executes a command. The changes of `arriving` streams are posted together.
+    /// Executes a command. The changes of the `arriving` streams of a publisher are posted together.
     fn execute(&mut self, command: PortCommand, arriving: &mut Vec<RxChange>) {
         match command {
             PortCommand::OpenScaler { scaler, publisher, scale } => {
@@ -153,7 +158,9 @@ impl Engine {
             }
         };
         let Some((scaler, slot)) = scaler else { return Some(port) };
-        let task = self.ports.scaler(scaler)?.clone();
+        let task = self.ports.scaler(scaler).cloned();
+        debug_assert!(task.is_some(), "{scaler:?} was opened before");
+        let task = task?;
         Some(Port::Scale(ScalePort::new(task, slot, port, takes_old)))
     }
 
