@@ -1,12 +1,12 @@
 //! Changes of running subscriptions, for `paceline set` and the API.
 
 use crate::args::WishArgs;
-use crate::exit;
-use crate::show;
 use clap::Parser as _;
 use paceline::contract::ChangeOutcome;
 use paceline::status::SubscriptionView;
 use paceline::{Node, SubscriberBuilder};
+use paceline_tool::exit;
+use paceline_tool::show;
 use serde::Serialize;
 use std::time::Duration;
 

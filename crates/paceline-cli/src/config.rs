@@ -16,9 +16,9 @@ pub(crate) use template::TEMPLATE;
 
 use crate::args::{BufferSpec, HttpAddress, HttpFiles, LinkSpec};
 
-use crate::exit;
 use paceline::time::ClockConfig;
 use paceline_plain::{PlainConfig, Rules};
+use paceline_tool::exit;
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

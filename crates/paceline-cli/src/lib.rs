@@ -8,13 +8,9 @@ mod change;
 mod clock;
 mod config;
 mod demo;
-mod describe;
 mod doctor;
-mod exit;
-mod hostname;
 mod http;
 mod judge;
-mod log;
 mod ls;
 mod manual;
 mod node;
@@ -31,25 +27,20 @@ mod publish;
 mod pull;
 mod record;
 mod replay;
-mod scratch;
 mod set;
 mod shortfall;
-mod show;
 mod simulate;
 mod slots;
-mod spelling;
-mod stats;
 mod status;
-mod stop;
 mod subscribe;
-pub mod support;
-mod table;
-mod threads;
+mod tally;
+pub mod threads;
 mod top;
 mod trust;
 
 use clap::{Parser, Subcommand};
 use observe::Measure;
+use paceline_tool::{exit, log, spelling, table};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -153,7 +144,7 @@ pub fn main_again(args: impl IntoIterator<Item = OsString>, again: Vec<OsString>
 /// Runs the command line `args`, whose first item is the program's name, and returns the exit code.
 ///
 /// Zenoh reads the size of its thread pools from the environment. The caller sets it first, before any
-/// thread starts: see [`support::threads::setting`].
+/// thread starts: see [`threads::setting`].
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     match Cli::try_parse_from(&args) {

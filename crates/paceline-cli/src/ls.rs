@@ -9,10 +9,10 @@ mod view;
 
 use crate::args;
 use crate::config::NodeArgs;
-use crate::show;
 use crate::status::{Reader, settle};
-use crate::stop::Stop;
 use paceline::Pattern;
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 

@@ -12,10 +12,10 @@ use crate::config::{NodeArgs, Settings};
 use crate::doctor::calibration;
 use crate::http::{Access, Http, Neighbours, OwnSource};
 use crate::notify::Notify;
-use crate::stop::{Hangup, STOP_SLICE, Stop};
-use crate::{log, show};
 use buffers::Buffers;
 use paceline::Node;
+use paceline_tool::stop::{Hangup, STOP_SLICE, Stop};
+use paceline_tool::{log, show};
 use plain::{PlainLine, PlainSide};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     let mut plain = PlainSide::default();
     plain.set(&node, &settings)?;
     let access = Access::read(&settings.http_files)
-        .map_err(|error| crate::exit::usage(format!("{error:#}")))?;
+        .map_err(|error| paceline_tool::exit::usage(format!("{error:#}")))?;
     let source = || Arc::new(OwnSource::new(&node, Neighbours::Free));
     let http = settings.http.as_ref().map(|address| Http::start(address, access, source()));
     let http = http.transpose()?;

@@ -3,10 +3,10 @@
 use crate::args::{self, WishArgs};
 use crate::change::{Answer, Line, change};
 use crate::config::NodeArgs;
-use crate::exit::{self, FAILED, REFUSED};
-use crate::show;
 use crate::status::{settle, some_names, wait_for};
-use crate::stop::Stop;
+use paceline_tool::exit::{self, FAILED, REFUSED};
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 
 use paceline::contract::{Proxy, Retransmit};
 use paceline::status::SubscriptionView;

@@ -8,13 +8,13 @@ mod view;
 
 use crate::args;
 use crate::config::NodeArgs;
-use crate::show;
 use crate::status::Reader;
-use crate::stop::{STOP_SLICE, Stop};
 use anyhow::{Context as _, bail};
 use asker::Asker;
 use keys::{Key, Keys};
 use model::{Model, Order};
+use paceline_tool::show;
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use screen::Screen;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

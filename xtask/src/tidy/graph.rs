@@ -99,6 +99,23 @@ const LAYERS: &[Layer] = &[
         uses: &["paceline", "bytes", "thiserror", "tracing", "zenoh"],
     },
     Layer {
+        folder: "crates/paceline-tool",
+        uses: &[
+            "paceline",
+            "paceline-media",
+            "paceline-sched",
+            "anyhow",
+            "bytes",
+            "clap",
+            "rustix",
+            "serde",
+            "serde_json",
+            "signal-hook",
+            "tracing",
+            "tracing-subscriber",
+        ],
+    },
+    Layer {
         folder: "crates/paceline-cli",
         uses: &[
             "paceline",
@@ -108,6 +125,7 @@ const LAYERS: &[Layer] = &[
             "paceline-record",
             "paceline-sched",
             "paceline-sim",
+            "paceline-tool",
             "anyhow",
             "bytes",
             "regex-syntax",
@@ -136,7 +154,6 @@ const LAYERS: &[Layer] = &[
         uses: &[
             "paceline",
             "paceline-admit",
-            "paceline-cli",
             "paceline-media",
             "paceline-objects",
             "paceline-plain",
@@ -144,6 +161,7 @@ const LAYERS: &[Layer] = &[
             "paceline-sched",
             "paceline-sim",
             "paceline-time",
+            "paceline-tool",
             "anyhow",
             "bytes",
             "clap",

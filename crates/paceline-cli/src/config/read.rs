@@ -8,9 +8,9 @@ use super::section::{Problems, Section};
 use super::units;
 use super::value::{text, truth, whole};
 use crate::args::{self, BufferSpec, HttpFiles, LinkSpec, TlsSpec};
-use crate::log;
 use paceline::pull::History;
 use paceline::{Node, NodeBuilder, Pattern};
+use paceline_tool::log;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 

@@ -6,14 +6,14 @@ use super::load::Load;
 use super::scenario::{self, ROWS, Role, Row};
 use crate::args::HttpAddress;
 use crate::http::{Http, Neighbours, OwnSource};
-use crate::show;
 use crate::status::{Link, Reader, Stream};
-use crate::stop::{STOP_SLICE, Stop};
 use anyhow::Context as _;
 use paceline::{
     Capacity, Encoding, Late, LinkConfig, Node, RecvError, Subscriber, SubscriberEvent,
 };
 use paceline_media::{Size, TestCard};
+use paceline_tool::show;
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     while !stop.wait_until(pacer.due()) {
         pacer.skip_missed(Instant::now());
         pacer.advance();
-        let now = crate::pacer::unix_micros();
+        let now = paceline_tool::host::unix_micros();
         publisher.put(card.draw_jpeg(frame, now, scenario::CAMERA_QUALITY)?)?;
         frame += 1;
     }

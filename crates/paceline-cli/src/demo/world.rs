@@ -9,11 +9,11 @@ mod town;
 
 use super::DemoArgs;
 use super::dashboard;
-use crate::exit::{INTERRUPTED, REFUSED};
 use crate::http::{Http, Reading};
-use crate::show::{self, Block};
-use crate::stop::Stop;
 use observers::Observers;
+use paceline_tool::exit::{INTERRUPTED, REFUSED};
+use paceline_tool::show::{self, Block};
+use paceline_tool::stop::Stop;
 use page::WorldSource;
 use serde::Serialize;
 use std::fmt::Write as _;

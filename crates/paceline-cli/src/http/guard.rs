@@ -4,9 +4,9 @@
 //! itself.
 
 use crate::args::HttpAddress;
-use crate::hostname::this_host;
 use hyper::header::{HOST, HeaderMap, ORIGIN};
 use hyper::{Method, StatusCode};
+use paceline_tool::host::this_host;
 use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;

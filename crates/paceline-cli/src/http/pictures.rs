@@ -3,11 +3,11 @@
 
 use super::look::Look;
 use super::watched::{NoPicture, Watched, id};
-use crate::payload::unwrapped;
 use bytes::Bytes;
 use paceline::{Node, Sample};
 use paceline_media::codec::Codec;
 use paceline_media::{Format, Picture, PixelFormat, Scaler, Size, jpeg};
+use paceline_tool::ros::unwrapped;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -158,7 +158,7 @@ fn show(scaler: &mut Scaler, delivery: &Sample) -> Result<Shown, NoPicture> {
         made.map_err(|error: paceline_media::MediaError| not_shown(&error))?;
     Ok(Shown {
         seq: delivery.seq,
-        age_us: crate::show::micros(delivery.age),
+        age_us: paceline_tool::show::micros(delivery.age),
         size: (size.width, size.height),
         bytes: delivery.payload.len() as u64,
         kind,

@@ -1,8 +1,8 @@
 //! The table of `paceline ls --reservations`.
 
-use crate::show;
 use crate::status::{Document, QueueBuffer, Reservation, ReservedHop, Stream};
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
+use paceline_tool::show;
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::collections::BTreeMap;
 
 /// Returns the samples that exceeded their contract at a hop, or "-" if its node did not answer.

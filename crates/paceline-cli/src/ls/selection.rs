@@ -1,8 +1,8 @@
 //! The part of a document that concerns one pattern.
 
 use crate::status::{Document, Node, describe_tags};
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use paceline::{Pattern, Tag};
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Removes everything that has no tag in common with `pattern`.

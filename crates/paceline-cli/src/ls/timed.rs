@@ -1,7 +1,7 @@
 //! The table of subscriptions with delivery by time.
 
 use crate::status::Document;
-use crate::table::{Align::Left, Align::Name, Align::Right, Table};
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table};
 
 /// Returns the settings and counters of delivery by time.
 pub(super) fn table(document: &Document) -> Table {

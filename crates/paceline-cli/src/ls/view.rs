@@ -1,8 +1,8 @@
 //! The tables of `paceline ls`.
 
-use crate::show;
 use crate::status::{Document, Link, Muted, NeighbourMemory, Node, Repaired, Stream, Unread};
-use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
+use paceline_tool::show;
+use paceline_tool::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -392,7 +392,7 @@ fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
 mod tests {
     use super::*;
     use crate::status::test_status as status;
-    use crate::table::WIDTH;
+    use paceline_tool::table::WIDTH;
 
     #[test]
     fn tables_show_requests_and_their_results() {

@@ -3,8 +3,8 @@
 use super::Measure;
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
-use crate::exit;
 use paceline::{Node, Pattern, SubscriberBuilder};
+use paceline_tool::exit;
 use std::time::Duration;
 
 const AFTER: &str = "\

@@ -4,8 +4,6 @@ use super::neighbour::{Neighbour, NeighbourMemory};
 use super::reservation::{Processor, QueueBuffer, Reservation};
 use super::timed::{NodeClock, Timed};
 use crate::args::RequestedRate;
-use crate::show::micros;
-use crate::stats::{by_reason, round3};
 use paceline::class::ClassStatus;
 use paceline::contract::Form;
 use paceline::status::{
@@ -13,6 +11,8 @@ use paceline::status::{
     PublisherStatus, StalledThread, StreamAges, StreamContract, StreamCounters, StreamStatus,
     SubscriptionStatus, UnreadStatus,
 };
+use paceline_tool::show::micros;
+use paceline_tool::stats::{by_reason, round3};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! Queries the nodes.
 
 use super::document::{Document, Link, bits_per_s};
-use crate::show;
-use crate::stop::Stop;
 use paceline::Node;
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

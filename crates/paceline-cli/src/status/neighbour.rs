@@ -1,7 +1,7 @@
 //! The traffic of a link to each node at its other end, when the node counts as down, and the memory that it uses.
 
-use crate::show;
 use paceline::status::{MemoryUse, SentTo};
+use paceline_tool::show;
 use serde::{Deserialize, Serialize};
 
 /// A node at the other end of a link.

@@ -1,8 +1,8 @@
 //! Reservations in the status document.
 
-use crate::show::micros;
 use paceline::contract::{Grant, GrantedHop};
 use paceline::status::{BufferUse, HostBuffer, LinkReserved, NodeStatus, ProcessorUse};
+use paceline_tool::show::micros;
 use serde::{Deserialize, Serialize};
 
 /// The reservation of one publisher's samples for one subscription.

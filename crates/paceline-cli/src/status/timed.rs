@@ -1,8 +1,8 @@
 //! The delivery by time of a subscription, and the clock of a node, in the document.
 
-use crate::show::micros;
 use paceline::delivery::TimedStatus;
 use paceline::time::ClockReport;
+use paceline_tool::show::micros;
 use serde::{Deserialize, Serialize};
 
 /// The delivery by time of a subscription. Values that a method does not have are 0 or null.

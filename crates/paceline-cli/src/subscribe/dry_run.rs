@@ -3,15 +3,15 @@
 use super::{OFFERS_MAX, SubArgs};
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
-use crate::exit::{self, REFUSED};
 use crate::notices;
-use crate::show;
 use crate::status::{ReservedHop, settle, wait_for};
-use crate::stop::Stop;
 use paceline::contract::{
     BestEffort, Grant, GrantedHop, Offer, OppositeStream, Proxy, Quote, Refusal,
 };
 use paceline::{Node, Pattern, SubscriberBuilder};
+use paceline_tool::exit::{self, REFUSED};
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::process::ExitCode;

@@ -1,8 +1,8 @@
 //! Queries the nodes on a separate thread, so that the user interface can end while an answer is pending.
 
 use crate::status::{Document, Reader, settle_and};
-use crate::stop::Stop;
 use paceline::Node;
+use paceline_tool::stop::Stop;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};

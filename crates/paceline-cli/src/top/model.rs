@@ -1,9 +1,9 @@
 //! Derives the displayed data from readings: rates and means are differences between two readings. Uses no
 //! clock: counts have timestamps from the node that counted.
 
-use crate::show;
 use crate::status::{Document, Link, Node, Stream, Subscription};
 use paceline::status::Drops;
+use paceline_tool::show;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};

@@ -9,10 +9,10 @@ use super::code::{Code, SECRET_BYTES, hash_of};
 use super::exchange::{
     ASK_BYTES_MAX, Answer, Ask, EXCHANGE_WITHIN, Failure, provider, receive, send,
 };
-use crate::exit;
 use crate::slots::{Client, Limits, Slot, Slots};
-use crate::stop::STOP_SLICE;
 use anyhow::{Context as _, bail};
+use paceline_tool::exit;
+use paceline_tool::stop::STOP_SLICE;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;

@@ -23,7 +23,7 @@ static TERMINAL: OnceLock<usize> = OnceLock::new();
 
 /// Makes tables as wide as the terminal, if standard output is one. On a terminal of less than 80 columns their lines
 /// continue on the next one, because shorter names say nothing.
-pub(crate) fn fit_terminal() {
+pub fn fit_terminal() {
     if let Some(columns) = show::stdout_columns() {
         // A second command in the same process prints on the same terminal.
         let _ = TERMINAL.set(columns.max(80));
@@ -31,7 +31,7 @@ pub(crate) fn fit_terminal() {
 }
 
 /// Returns the width of tables: that of the terminal, or [`WIDTH`].
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     TERMINAL.get().copied().unwrap_or(WIDTH)
 }
 
@@ -43,7 +43,7 @@ pub struct Table {
 }
 
 /// Formats all non-empty tables, each under its title, with empty lines between them.
-pub(crate) fn titled(parts: &[(&str, Table)]) -> String {
+pub fn titled(parts: &[(&str, Table)]) -> String {
     let parts = parts.iter().filter(|(_, table)| !table.is_empty());
     let parts = parts.map(|(title, table)| format!("{title}\n{}", table.render(width())));
     parts.collect::<Vec<_>>().join("\n")

@@ -25,12 +25,12 @@ impl fmt::Display for StdoutClosed {
 impl std::error::Error for StdoutClosed {}
 
 /// Escapes control characters and marks of writing direction; keeps line breaks and tabs.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+pub fn harmless(text: &str) -> Cow<'_, str> {
     escape_except(text, &['\n', '\t'])
 }
 
 /// Returns the line for a refusal.
-pub(crate) fn refused(refusal: &Refusal) -> String {
+pub fn refused(refusal: &Refusal) -> String {
     if refusal.is_for_all() {
         return format!("refused: {refusal}");
     }
@@ -38,17 +38,17 @@ pub(crate) fn refused(refusal: &Refusal) -> String {
 }
 
 /// Writes one line to standard output.
-pub(crate) fn line(text: &str) -> anyhow::Result<()> {
+pub fn line(text: &str) -> anyhow::Result<()> {
     text_below_block(&format!("{}\n", harmless(text)))
 }
 
 /// Writes text that ends with a line break to standard output.
-pub(crate) fn text(text: &str) -> anyhow::Result<()> {
+pub fn text(text: &str) -> anyhow::Result<()> {
     text_below_block(&harmless(text))
 }
 
 /// Writes a payload to standard output. Escapes it on a terminal, and leaves it unchanged for a program.
-pub(crate) fn payload(text: &str) -> anyhow::Result<()> {
+pub fn payload(text: &str) -> anyhow::Result<()> {
     match io::stdout().is_terminal() {
         true => line(text),
         false => text_below_block(&format!("{text}\n")),
@@ -62,18 +62,18 @@ fn text_below_block(lines: &str) -> anyhow::Result<()> {
 }
 
 /// Writes one line of JSON to standard output.
-pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     line(&json_escaped(&serde_json::to_string(value).context("cannot write JSON")?))
 }
 
 /// Writes JSON over several lines to standard output.
-pub(crate) fn json_pretty(value: &impl Serialize) -> anyhow::Result<()> {
+pub fn json_pretty(value: &impl Serialize) -> anyhow::Result<()> {
     line(&json_escaped(&serde_json::to_string_pretty(value).context("cannot write JSON")?))
 }
 
 /// Escapes all characters of a JSON text that are not [plain](paceline::text): `serde_json` does not escape
 /// DEL, C1 control characters and marks of writing direction. They occur only in strings.
-pub(crate) fn json_escaped(json: &str) -> Cow<'_, str> {
+pub fn json_escaped(json: &str) -> Cow<'_, str> {
     let bad = |c: char| c != '\n' && is_unprintable(c);
     if !json.contains(bad) {
         return Cow::Borrowed(json);
@@ -118,7 +118,7 @@ fn below_block(is_terminal: bool) -> MutexGuard<'static, usize> {
 }
 
 /// Standard error, for lines that the [`Block`] does not replace. Each write is whole lines.
-pub(crate) struct Stderr;
+pub struct Stderr;
 
 impl io::Write for Stderr {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
@@ -133,29 +133,29 @@ impl io::Write for Stderr {
 
 /// A block of text that each update replaces on a terminal, and appends elsewhere. Lines that are too long for the
 /// terminal continue on the next one; lines below its height are left out.
-pub(crate) struct Block {
+pub struct Block {
     to_stderr: bool,
     terminal: bool,
 }
 
 impl Block {
     /// Creates a block on standard output.
-    pub(crate) fn on_stdout() -> Self {
+    pub fn on_stdout() -> Self {
         Self { to_stderr: false, terminal: io::stdout().is_terminal() }
     }
 
     /// Creates a block on standard error, for commands that write payloads to standard output.
-    pub(crate) fn on_stderr() -> Self {
+    pub fn on_stderr() -> Self {
         Self { to_stderr: true, terminal: io::stderr().is_terminal() }
     }
 
     /// Returns true if the output is a terminal, so that updates replace the block.
-    pub(crate) const fn is_terminal(&self) -> bool {
+    pub const fn is_terminal(&self) -> bool {
         self.terminal
     }
 
     /// Replaces the block by `text`.
-    pub(crate) fn update(&self, text: &str) -> anyhow::Result<()> {
+    pub fn update(&self, text: &str) -> anyhow::Result<()> {
         let mut out = String::new();
         let (columns, rows) = match (self.terminal, self.to_stderr) {
             (false, _) => (usize::MAX, usize::MAX),
@@ -192,7 +192,7 @@ pub fn note(text: &str) {
 const UNKNOWN_SIZE: (usize, usize) = (100, usize::MAX);
 
 /// Returns the columns of the terminal at standard output.
-pub(crate) fn stdout_columns() -> Option<usize> {
+pub fn stdout_columns() -> Option<usize> {
     terminal_size(io::stdout()).map(|(columns, _)| columns)
 }
 
@@ -227,7 +227,7 @@ fn wrapped(line: &str, width: usize) -> Vec<&str> {
 }
 
 /// Formats microseconds as milliseconds: two decimals below 10, one below 100, three below 0.01.
-pub(crate) fn millis(micros: u64) -> String {
+pub fn millis(micros: u64) -> String {
     let (whole, rest) = (micros / 1_000, micros % 1_000);
     match whole {
         0 if (1..10).contains(&rest) => format!("0.00{rest}"),
@@ -238,17 +238,17 @@ pub(crate) fn millis(micros: u64) -> String {
 }
 
 /// Formats a part of frames that were lost in percent: `-` if it is unknown.
-pub(crate) fn loss(part: Option<f64>) -> String {
+pub fn loss(part: Option<f64>) -> String {
     part.map_or_else(|| "-".to_owned(), |part| format!("{:.1} %", part * 100.0))
 }
 
 /// Returns a duration in whole microseconds.
-pub(crate) fn micros(duration: Duration) -> u64 {
+pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Formats a count with its noun: `1 publisher`, `2 publishers`.
-pub(crate) fn count(number: usize, what: &str) -> String {
+pub fn count(number: usize, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         many => format!("{many} {what}s"),
@@ -256,17 +256,13 @@ pub(crate) fn count(number: usize, what: &str) -> String {
 }
 
 /// Formats a bit rate with its unit.
-pub(crate) fn bits(bits_per_s: u64) -> String {
+pub fn bits(bits_per_s: u64) -> String {
     paceline::Capacity::from_bits_per_s(bits_per_s)
         .map_or_else(|_| "0 bit/s".to_owned(), |rate| rate.to_string())
 }
 
 /// Formats a request in one line.
-pub(crate) fn requested(
-    form: Form,
-    within: Option<Duration>,
-    loss: Option<LossTolerance>,
-) -> String {
+pub fn requested(form: Form, within: Option<Duration>, loss: Option<LossTolerance>) -> String {
     let mut text = form.to_string();
     if let Some(within) = within {
         let _ = write!(text, ", within {} ms", millis(micros(within)));
@@ -281,7 +277,7 @@ pub(crate) fn requested(
 }
 
 /// Formats drops as `10 deadline_missed, 2 queue_full`, or `0`.
-pub(crate) fn drops(drops: &paceline::status::Drops) -> String {
+pub fn drops(drops: &paceline::status::Drops) -> String {
     let reasons: Vec<String> =
         drops.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     match reasons.len() {

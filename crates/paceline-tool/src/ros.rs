@@ -9,7 +9,7 @@ use paceline_media::{Format, MediaError};
 ///
 /// # Errors
 /// [`MediaError::Ros`] for a broken message, and for a picture of a kind that cannot be shown, such as depth.
-pub(crate) fn unwrapped(format: Format, payload: &Bytes) -> Result<(Format, Bytes), MediaError> {
+pub fn unwrapped(format: Format, payload: &Bytes) -> Result<(Format, Bytes), MediaError> {
     let Format::Ros(message) = format else { return Ok((format, payload.clone())) };
     Ok(match ros::picture(message, payload)? {
         RosPicture::Jpeg(jpeg) => (Format::Jpeg, payload.slice_ref(jpeg)),

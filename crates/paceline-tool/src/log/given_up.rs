@@ -20,14 +20,14 @@ static WATCHED: AtomicBool = AtomicBool::new(false);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Starts the counting.
-pub(crate) fn watch() {
+pub fn watch() {
     if !WATCHED.swap(true, Ordering::Relaxed) {
         tracing::callsite::rebuild_interest_cache();
     }
 }
 
 /// Returns the number of messages since the last call.
-pub(crate) fn take() -> u64 {
+pub fn take() -> u64 {
     COUNT.swap(0, Ordering::Relaxed)
 }
 

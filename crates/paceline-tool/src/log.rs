@@ -3,7 +3,7 @@
 mod given_up;
 mod line;
 
-pub(crate) use given_up::{take as take_given_up, watch as watch_given_up};
+pub use given_up::{take as take_given_up, watch as watch_given_up};
 
 use crate::exit;
 use crate::show;
@@ -21,7 +21,7 @@ const VARIABLE: &str = "PACELINE_LOG";
 const DEFAULT: &str = "warn";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 /// The error message for an invalid filter.
-pub(crate) const RULE: &str = "must be one of off, error, warn, info, debug or trace, or a list of \
+pub const RULE: &str = "must be one of off, error, warn, info, debug or trace, or a list of \
      TARGET=LEVEL such as \"warn,paceline=debug\"";
 
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -62,7 +62,7 @@ pub fn start(flag: Option<&str>) -> anyhow::Result<()> {
 
 /// Applies the filter of a configuration file, unless a flag or the environment has set one; `None`
 /// restores the default.
-pub(crate) fn configure(text: Option<&str>) {
+pub fn configure(text: Option<&str>) {
     let Some(log) = LOG.get().filter(|log| log.chosen.is_none()) else { return };
     if let Err(error) = log.filter.reload(filter(text.unwrap_or(DEFAULT))) {
         tracing::error!("the log filter is unchanged: {error}");
@@ -70,7 +70,7 @@ pub(crate) fn configure(text: Option<&str>) {
 }
 
 /// Returns true if a flag or the environment has set the filter.
-pub(crate) fn is_overridden() -> bool {
+pub fn is_overridden() -> bool {
     LOG.get().is_some_and(|log| log.chosen.is_some())
 }
 
@@ -85,7 +85,7 @@ pub fn argument(text: &str) -> Result<String, String> {
 }
 
 /// Checks a filter; the error names the valid values.
-pub(crate) fn check(text: &str) -> Result<(), String> {
+pub fn check(text: &str) -> Result<(), String> {
     let known = |part: &str| match part.rsplit_once('=') {
         Some((target, level)) => !target.is_empty() && LEVELS.contains(&level),
         None => LEVELS.contains(&part),

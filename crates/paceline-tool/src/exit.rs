@@ -8,9 +8,9 @@ use std::process::ExitCode;
 /// The command failed while running.
 pub const FAILED: u8 = 1;
 /// The command line was invalid; clap uses the same code.
-pub(crate) const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 /// The request was refused, or the required quality was not delivered.
-pub(crate) const REFUSED: u8 = 3;
+pub const REFUSED: u8 = 3;
 /// A signal interrupted the command before it was done.
 pub const INTERRUPTED: u8 = 130;
 
@@ -40,12 +40,12 @@ pub fn refused(message: impl fmt::Display) -> anyhow::Error {
 }
 
 /// Returns an error for a command that a signal has ended before its purpose was reached.
-pub(crate) fn interrupted(message: impl fmt::Display) -> anyhow::Error {
+pub fn interrupted(message: impl fmt::Display) -> anyhow::Error {
     Coded { code: INTERRUPTED, message: message.to_string() }.into()
 }
 
 /// Returns the text of an error of opening or reading a file, with a fix for the usual ones.
-pub(crate) fn file_error(error: &io::Error) -> String {
+pub fn file_error(error: &io::Error) -> String {
     let fixes = [
         (io::ErrorKind::NotFound, "check the path; a relative one begins at the current folder"),
         (io::ErrorKind::PermissionDenied, "check its owner and mode with ls -l"),

@@ -1,7 +1,8 @@
 //! The QoS options shared by the commands that subscribe, observe or ask.
 
+use crate::args;
+use crate::exit;
 use crate::stats::round3;
-use crate::{args, exit};
 use paceline::contract::Rate;
 use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_media::audio::{AudioFormat, OpusFormat};
@@ -10,56 +11,56 @@ use std::time::Duration;
 
 /// The requested rate, size, delay bound and loss tolerance.
 #[derive(Debug, clap::Args)]
-pub(crate) struct WishArgs {
+pub struct WishArgs {
     /// One sample in N; 1 is every sample
     #[arg(long, value_name = "N", value_parser = args::every)]
-    pub(crate) every: Option<u32>,
+    pub every: Option<u32>,
     /// At most this many samples per second, evenly spaced; with --every, of those that remain
     #[arg(long, value_name = "HZ", value_parser = args::rate)]
-    pub(crate) max_hz: Option<f64>,
+    pub max_hz: Option<f64>,
     /// Picture size, at most the publisher's
     #[arg(long, value_name = "WxH", value_parser = args::size)]
-    pub(crate) size: Option<Size>,
+    pub size: Option<Size>,
     /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
-    pub(crate) audio: Option<(u32, u8)>,
+    pub audio: Option<(u32, u8)>,
     /// Bit rate of JPEG pictures, H.264 video and sound (coded as Opus), such as 500kbit; of other data, whole samples
     /// are left out
     #[arg(long, value_name = "RATE", value_parser = args::bitrate)]
-    pub(crate) bitrate: Option<u32>,
+    pub bitrate: Option<u32>,
     /// Highest quality of JPEG pictures, 1 to 100; 80 for scaled ones by default
     #[arg(long, value_name = "Q", value_parser = args::quality)]
-    pub(crate) quality: Option<u8>,
+    pub quality: Option<u8>,
     /// Delay bound from publish to delivery, such as 200ms
     #[arg(long, value_name = "TIME", value_parser = args::within)]
-    pub(crate) within: Option<Duration>,
+    pub within: Option<Duration>,
     /// Loss tolerance: in each window of Y samples at most X may be late or lost
     #[arg(long, value_name = "X/Y")]
-    pub(crate) loss: Option<LossTolerance>,
+    pub loss: Option<LossTolerance>,
 }
 
 /// The requested rate.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestedRate {
+pub struct RequestedRate {
     /// `--max-hz`.
-    pub(crate) max_hz: Option<f64>,
+    pub max_hz: Option<f64>,
     /// `--every`.
-    pub(crate) every: Option<u32>,
+    pub every: Option<u32>,
 }
 
 impl RequestedRate {
     /// Returns the rate of a form.
-    pub(crate) fn of(rate: Rate) -> Self {
+    pub fn of(rate: Rate) -> Self {
         Self { max_hz: rate.max_hz(), every: (rate.every.get() > 1).then_some(rate.every.get()) }
     }
 
     /// Returns this rate, or that of a form if none is requested.
-    pub(crate) fn or(self, rate: Rate) -> Self {
+    pub fn or(self, rate: Rate) -> Self {
         if self.max_hz.is_some() || self.every.is_some() { self } else { Self::of(rate) }
     }
 
     /// Describes the rate.
-    pub(crate) fn words(self) -> String {
+    pub fn words(self) -> String {
         match (self.every, self.max_hz.map(round3)) {
             (Some(n), Some(hz)) => format!("1 in {n}, at most {hz} Hz"),
             (Some(n), None) => format!("1 in {n}"),
@@ -71,17 +72,17 @@ impl RequestedRate {
 
 impl WishArgs {
     /// Returns the requested rate.
-    pub(crate) const fn requested_rate(&self) -> RequestedRate {
+    pub const fn requested_rate(&self) -> RequestedRate {
         RequestedRate { max_hz: self.max_hz, every: self.every }
     }
 
     /// Returns true if the options request a contract.
-    pub(crate) const fn promises(&self) -> bool {
+    pub const fn promises(&self) -> bool {
         self.within.is_some() || self.loss.is_some()
     }
 
     /// Returns true if the options request a rate, a picture size or a sound format.
-    pub(crate) fn has_form(&self) -> bool {
+    pub fn has_form(&self) -> bool {
         self.every.is_some() || self.max_hz.is_some() || !self.form_flags().is_empty()
     }
 
@@ -103,7 +104,7 @@ impl WishArgs {
     /// # Errors
     /// Returns a usage error for a picture size if the tag has no pictures, for a sound format if it has no sound, and
     /// for a bit rate that Opus lacks if it has only sound.
-    pub(crate) fn check(&self, node: &Node, pattern: &Pattern) -> anyhow::Result<()> {
+    pub fn check(&self, node: &Node, pattern: &Pattern) -> anyhow::Result<()> {
         let flags = self.form_flags();
         if !pattern.is_tag() || flags.is_empty() {
             return Ok(());
@@ -125,7 +126,7 @@ impl WishArgs {
     }
 
     /// Adds the options to a subscription.
-    pub(crate) fn apply<'a>(&self, mut builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
+    pub fn apply<'a>(&self, mut builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
         if let Some(n) = self.every {
             builder = builder.every(n);
         }

@@ -43,7 +43,7 @@ impl Stop {
     }
 
     /// Requests the stop.
-    pub(crate) fn request(&self) {
+    pub fn request(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
@@ -69,14 +69,14 @@ impl Stop {
 
 /// SIGHUP: requests a reload, or reports that the terminal was closed.
 #[derive(Debug)]
-pub(crate) struct Hangup {
+pub struct Hangup {
     received: Arc<AtomicBool>,
     had_terminal: bool,
 }
 
 impl Hangup {
     /// Installs the handler; the signal no longer ends the process.
-    pub(crate) fn watch() -> anyhow::Result<Self> {
+    pub fn watch() -> anyhow::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(SIGHUP, Arc::clone(&received))
             .context("cannot watch for SIGHUP")?;
@@ -84,12 +84,12 @@ impl Hangup {
     }
 
     /// Returns true if the signal arrived since the last call.
-    pub(crate) fn take(&self) -> bool {
+    pub fn take(&self) -> bool {
         self.received.swap(false, Ordering::Relaxed)
     }
 
     /// Returns true if the terminal of the command was closed, which the kernel reports by the same signal.
-    pub(crate) fn lost_terminal(&self) -> bool {
+    pub fn lost_terminal(&self) -> bool {
         self.had_terminal && !io::stdin().is_terminal()
     }
 }
