@@ -39,7 +39,6 @@ mod top;
 mod trust;
 
 use clap::{Parser, Subcommand};
-use observe::Measure;
 use paceline_tool::{exit, log, spelling, table};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -102,21 +101,6 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Makes an authority and certificates for links to other hosts
     Trust(trust::TrustArgs),
-    /// Checks whether a subscription would be granted: the old name of sub --dry-run
-    #[command(hide = true)]
-    Ask(Box<subscribe::AskArgs>),
-    /// Measures the rate of samples: the old name of watch --hz
-    #[command(hide = true)]
-    Hz(Box<observe::MeterArgs>),
-    /// Measures the bandwidth of samples: the old name of watch --bw
-    #[command(hide = true)]
-    Bw(Box<observe::MeterArgs>),
-    /// Measures the age of samples at delivery: the old name of watch --delay
-    #[command(hide = true)]
-    Delay(Box<observe::MeterArgs>),
-    /// Prints samples: the old name of watch --print
-    #[command(hide = true)]
-    Echo(Box<observe::EchoArgs>),
     /// Prints a completion script for a shell
     #[command(hide = true)]
     Completion(manual::CompletionArgs),
@@ -167,16 +151,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Record(args) => record::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Judge(args) => judge::run(&args),
-        Command::Ask(args) => subscribe::run_ask(&args),
         Command::Set(args) => set::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Clock(args) => clock::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Watch(args) => observe::run_watch(&args),
-        Command::Hz(args) => observe::run(Measure::Rate, &args),
-        Command::Bw(args) => observe::run(Measure::Bandwidth, &args),
-        Command::Delay(args) => observe::run(Measure::Delay, &args),
-        Command::Echo(args) => observe::run_echo(&args),
         Command::Trace(args) => observe::run_trace(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Plan(args) => plan::run(&args),

@@ -7,7 +7,6 @@ mod summary;
 mod timed;
 
 pub(crate) use args::SubArgs;
-pub(crate) use dry_run::{AskArgs, run_ask};
 
 use crate::notices::{self, Notice, Notices};
 use crate::payload::{LatestForm, SampleLine, Sink};

@@ -28,12 +28,9 @@ const RENAMED: [(&str, &str, &str); 13] = [
     ),
 ];
 
-/// Commands that are now in the second binary.
-const MOVED: [&str; 3] = ["bench", "impair", "schedule"];
-
 /// Prints an error of the command line `words`, or its help, and returns the exit code.
 pub fn report(error: &clap::Error, command: &clap::Command, words: &[OsString]) -> ExitCode {
-    match moved_command(error).or_else(|| old_flag(error, command, words)) {
+    match old_flag(error, command, words) {
         Some(what) => exit::report(&exit::usage(what)),
         None => {
             // A closed output is no failure.
@@ -41,15 +38,6 @@ pub fn report(error: &clap::Error, command: &clap::Command, words: &[OsString]) 
             ExitCode::from(if error.use_stderr() { exit::USAGE } else { 0 })
         }
     }
-}
-
-/// Returns the new place of the unknown command in `error`, if it has moved.
-fn moved_command(error: &clap::Error) -> Option<String> {
-    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
-        return None;
-    };
-    let name = MOVED.iter().find(|moved| *moved == name)?;
-    Some(format!("'{name}' is a command of the second binary: paceline-lab {name}"))
 }
 
 /// Returns the option and its whole value, such as `--within -5ms`, of which clap reads `flag` as an option.
