@@ -2,12 +2,10 @@
 //! the flag and the value before it.
 
 mod history;
-mod http;
 mod link;
 mod timing;
 
 pub(crate) use history::{BufferSpec, history};
-pub(crate) use http::{HttpAddress, HttpFiles, PORT};
 pub(crate) use link::{LinkSpec, TlsSpec, endpoint, plain_endpoint, policy};
 pub(crate) use paceline_tool::args::{
     RequestedRate, WishArgs, audio, bytes_in, capacity, every, quality, rate, size, some_duration,

@@ -14,7 +14,8 @@ mod value;
 pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
-use crate::args::{BufferSpec, HttpAddress, HttpFiles, LinkSpec};
+use crate::args::{BufferSpec, LinkSpec};
+use paceline_http::{HttpAddress, HttpFiles};
 
 use paceline::time::ClockConfig;
 use paceline_plain::{PlainConfig, Rules};

@@ -20,8 +20,8 @@ mod world;
 pub(crate) use role::{RoleArgs, run_role};
 
 use crate::args;
-use crate::args::HttpAddress;
 use children::{Children, Event};
+use paceline_http::HttpAddress;
 use paceline_tool::exit::{self, INTERRUPTED, REFUSED};
 use paceline_tool::show::{self, Block};
 use paceline_tool::stop::Stop;

@@ -4,12 +4,10 @@
 
 mod again;
 mod args;
-mod change;
 mod clock;
 mod config;
 mod demo;
 mod doctor;
-mod http;
 mod judge;
 mod ls;
 mod manual;
@@ -30,7 +28,6 @@ mod replay;
 mod set;
 mod shortfall;
 mod simulate;
-mod slots;
 mod status;
 mod subscribe;
 mod tally;

@@ -2,11 +2,12 @@
 //! file.
 
 use super::{Config, find, load};
-use crate::args::{self, BufferSpec, HttpAddress, HttpFiles, LinkSpec};
-use crate::http::Access;
+use crate::args::{self, BufferSpec, LinkSpec};
 use paceline::contract::CpuBudget;
 use paceline::time::ClockConfig;
 use paceline::{Node, NodeBuilder, OpenError};
+use paceline_http::Access;
+use paceline_http::{HttpAddress, HttpFiles};
 use paceline_plain::{PlainConfig, Rules};
 use paceline_tool::host::this_host;
 use paceline_tool::{exit, log};
