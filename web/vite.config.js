@@ -2,7 +2,7 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   build: {
-    outDir: "../crates/paceline-cli/pages/dist",
+    outDir: "../crates/paceline-http/pages/dist",
     emptyOutDir: true,
     target: "es2022",
     rollupOptions: { input: ["index.html", "world.html"] },

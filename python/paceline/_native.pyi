@@ -26,6 +26,7 @@ __all__ = [
     "World",
     "WorldEvent",
     "Clock",
+    "HttpServer",
     "Reading",
     "ChangeRefused",
     "Changed",
@@ -1172,6 +1173,18 @@ class Clock:
         """Blocks until a time has passed with certainty. Returns false after ``timeout_s``."""
 
 @final
+class HttpServer:
+    """A running HTTP server; it ends when it is closed or no longer referenced."""
+
+    @property
+    def url(self) -> str:
+        """The URL for a browser."""
+    def close(self) -> None:
+        """Ends the server. Has no effect on a closed server, or in a forked child."""
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: object, error: object, trace: object, /) -> None: ...
+
+@final
 class SubscriptionView:
     """A subscription of any node, as announced to all nodes."""
 
@@ -1250,6 +1263,11 @@ class Node:
     def set_capacity(self, link: str, capacity_bits_per_s: int) -> None:
         """Changes the capacity of a link that has one, in bits per second. Raises ``ValueError``
         if the link has no capacity."""
+    def serve_http(self, address: str) -> HttpServer:
+        """Serves the dashboard, the JSON API and metrics on an address of this host, such as
+        ``127.0.0.1:8470`` or ``unix:/run/user/1000/api.sock``; port 0 selects a free one. The server ends when it
+        is closed or no longer referenced. Raises ``ValueError`` for an invalid address, and
+        :class:`paceline.OpenError` for one that is in use or that other hosts reach."""
     def close(self) -> None:
         """Closes the node with everything declared on it. Has no effect on a closed node, or in
         a forked child."""

@@ -4,7 +4,11 @@ export type Reason = "deadline_missed" | "queue_full" | "superseded" | "link_dow
 
 export type Drops = { [reason in Reason]?: number };
 
-export type State = { schema: number, 
+export type State = { 
+/**
+ * Version of the answer: 1.
+ */
+schema: number, 
 /**
  * Milliseconds since 1970 by this host's clock.
  */
@@ -22,9 +26,21 @@ known: Array<Known>,
  */
 switches: Array<Switch>, };
 
-export type Known = { id: string, name: string, };
+export type Known = { 
+/**
+ * Id of the node.
+ */
+id: string, 
+/**
+ * Display name of the node.
+ */
+name: string, };
 
-export type Switch = { name: string, 
+export type Switch = { 
+/**
+ * Name in requests.
+ */
+name: string, 
 /**
  * Label for display.
  */
@@ -32,7 +48,11 @@ label: string,
 /**
  * Description in one sentence.
  */
-about: string, on: boolean, };
+about: string, 
+/**
+ * True if the load is on.
+ */
+on: boolean, };
 
 export type Turn = { on: boolean, };
 
@@ -46,7 +66,11 @@ set: string,
  */
 dry_run: boolean, };
 
-export type Comparison = { tag: string, 
+export type Comparison = { 
+/**
+ * Tag of the compared stream.
+ */
+tag: string, 
 /**
  * The second in which the flood starts.
  */
@@ -66,7 +90,11 @@ export type WorldChange = {
  */
 capacity: string, };
 
-export type WorldState = { side_m: number, 
+export type WorldState = { 
+/**
+ * Length of a side of the town in metres.
+ */
+side_m: number, 
 /**
  * The capacity of the radio link.
  */
@@ -74,15 +102,35 @@ capacity: string,
 /**
  * The true position of each car.
  */
-cars: Array<[number, number]>, observers: Array<ObserverState>, };
+cars: Array<[number, number]>, 
+/**
+ * The observers, in a fixed order.
+ */
+observers: Array<ObserverState>, };
 
-export type ObserverState = { name: string, position: [number, number], reading: Reading, 
+export type ObserverState = { 
+/**
+ * Display name.
+ */
+name: string, 
+/**
+ * Position in metres.
+ */
+position: [number, number], 
+/**
+ * Measured over the last second.
+ */
+reading: Reading, 
 /**
  * The number of a car, its seen position, its error in metres and its age in milliseconds.
  */
 seen: Array<[number, [number, number], number, number]>, };
 
-export type Reading = { name: string, 
+export type Reading = { 
+/**
+ * Display name of the observer.
+ */
+name: string, 
 /**
  * The number of cars that it knows.
  */
@@ -106,7 +154,11 @@ near_age_ms: number,
 /**
  * The traffic of its link from the town.
  */
-bits_per_s: number, contract: ContractState, };
+bits_per_s: number, 
+/**
+ * State of the contract with the town.
+ */
+contract: ContractState, };
 
 export type ContractState = "none" | "requested" | "granted" | "refused" | "withdrawn";
 
@@ -160,12 +212,36 @@ export type Value = { tag: string, seq: number, encoding: string, bytes: number,
  */
 text: string | null, };
 
-export type Node = { id: string, name: string, 
+export type Node = { 
+/**
+ * Id of the node.
+ */
+id: string, 
+/**
+ * Display name.
+ */
+name: string, 
 /**
  * Time at which the counters were read, by the node's own clock: only differences are
  * meaningful.
  */
-at_us: number, publishers: Array<Publisher>, subscriptions: Array<Subscription>, buffers: Array<Buffer>, links: Array<Link>, 
+at_us: number, 
+/**
+ * Its publishers.
+ */
+publishers: Array<Publisher>, 
+/**
+ * Its subscriptions.
+ */
+subscriptions: Array<Subscription>, 
+/**
+ * Its pull buffers.
+ */
+buffers: Array<Buffer>, 
+/**
+ * Its links.
+ */
+links: Array<Link>, 
 /**
  * Reservations on paths that begin at, end at or cross this node.
  */
@@ -200,17 +276,97 @@ clock: NodeClock | null,
  */
 unread: Array<Unread>, };
 
-export type Publisher = { id: string, tag: string, kind: string, encoding: string, period_us: number | null, published: number, rate_hz: number, 
+export type Publisher = { 
+/**
+ * Id of the publisher.
+ */
+id: string, 
+/**
+ * Tag of its samples.
+ */
+tag: string, 
+/**
+ * Kind of its samples.
+ */
+kind: string, 
+/**
+ * Media type of its samples.
+ */
+encoding: string, 
+/**
+ * Declared period; null if none is declared.
+ */
+period_us: number | null, 
+/**
+ * Samples since the start.
+ */
+published: number, 
+/**
+ * Samples per second.
+ */
+rate_hz: number, 
 /**
  * True if the rate differs from the declared one by more than a tenth; false in a pause.
  */
-off_rate: boolean, matching: boolean, };
+off_rate: boolean, 
+/**
+ * True if any subscription matches.
+ */
+matching: boolean, };
 
-export type Subscription = { id: string, pattern: string, asked: RequestedForm, within_us: number | null, loss: string | null, proxy: string, 
+export type Subscription = { 
+/**
+ * Id of the subscription.
+ */
+id: string, 
+/**
+ * Pattern of its tags.
+ */
+pattern: string, 
+/**
+ * Requested form.
+ */
+asked: RequestedForm, 
+/**
+ * Requested delay bound; null if none is requested.
+ */
+within_us: number | null, 
+/**
+ * Requested loss tolerance, such as `1/10`; null if none is requested.
+ */
+loss: string | null, 
+/**
+ * Place of the scaling: `publisher`, `subscriber`, `auto` or `node:NAME`.
+ */
+proxy: string, 
 /**
  * Names of the nodes that scale the samples, one per publisher of `publishers`.
  */
-scaled_at: Array<string>, publishers: Array<string>, refusals: Array<string>, delivered: number, bytes: number, rate_hz: number, late: number, 
+scaled_at: Array<string>, 
+/**
+ * Ids of the received publishers.
+ */
+publishers: Array<string>, 
+/**
+ * Reasons of the publishers that refuse it, in words.
+ */
+refusals: Array<string>, 
+/**
+ * Samples since the start.
+ */
+delivered: number, 
+/**
+ * Payload bytes since the start.
+ */
+bytes: number, 
+/**
+ * Delivered samples per second, over the last second or more.
+ */
+rate_hz: number, 
+/**
+ * Samples older than `within_us` since the start.
+ */
+late: number, 
 /**
  * Largest age of the samples that arrived in the last second or more.
  */
@@ -222,7 +378,11 @@ age_mean_us: number | null,
 /**
  * Sum of the ages of all samples delivered since the start.
  */
-age_sum_us: number, dropped: Drops, 
+age_sum_us: number, 
+/**
+ * Samples dropped at this node since the start.
+ */
+dropped: Drops, 
 /**
  * Largest jitter of a publisher's samples at arrival, by RFC 3550.
  */
@@ -244,7 +404,59 @@ method: string,
 /**
  * The setting as on the command line.
  */
-setting: string, released: number, late: number, early: number, refused: number, silences: number, unknown: number, beyond: number, jumps: number, jitter_in_us: number | null, jitter_out_us: number | null, added_us: number | null, wakeup_us: number | null, bound_us: number | null, };
+setting: string, 
+/**
+ * Released samples.
+ */
+released: number, 
+/**
+ * Samples that arrived after their release or after a later one.
+ */
+late: number, 
+/**
+ * Samples released before their time, because too many waited.
+ */
+early: number, 
+/**
+ * Samples dropped because of their time.
+ */
+refused: number, 
+/**
+ * Starts of the safe action.
+ */
+silences: number, 
+/**
+ * Samples of unknown order.
+ */
+unknown: number, 
+/**
+ * Samples that exceeded the maximum jitter.
+ */
+beyond: number, 
+/**
+ * Jumps of capture times.
+ */
+jumps: number, 
+/**
+ * Jitter at arrival, by RFC 3550.
+ */
+jitter_in_us: number | null, 
+/**
+ * Jitter at release, by RFC 3550.
+ */
+jitter_out_us: number | null, 
+/**
+ * Added delay.
+ */
+added_us: number | null, 
+/**
+ * Wake-up delay of 99 % of the releases.
+ */
+wakeup_us: number | null, 
+/**
+ * Error of the clock or of the ages, plus `wakeup_us`.
+ */
+bound_us: number | null, };
 
 export type NodeClock = { 
 /**
@@ -264,19 +476,75 @@ export type RequestedForm = {
 /**
  * Description for display.
  */
-form: string, every: number | null, max_hz: number | null, width: number | null, height: number | null, };
+form: string, 
+/**
+ * One sample in this many; null for every sample.
+ */
+every: number | null, 
+/**
+ * Largest rate; null if none is requested.
+ */
+max_hz: number | null, 
+/**
+ * Width in pixels; null for the full size.
+ */
+width: number | null, 
+/**
+ * Height in pixels; null for the full size.
+ */
+height: number | null, };
 
 export type Buffer = { 
 /**
  * Id of the subscription that feeds the buffer.
  */
-id: string, pattern: string, samples_max: number, bytes_max: number, age_max_us: number, samples: number, bytes: number, oldest_ns: number | null, newest_ns: number | null, };
+id: string, 
+/**
+ * Pattern of its tags.
+ */
+pattern: string, 
+/**
+ * Limit of its samples.
+ */
+samples_max: number, 
+/**
+ * Limit of its bytes.
+ */
+bytes_max: number, 
+/**
+ * Limit of the age of a sample.
+ */
+age_max_us: number, 
+/**
+ * Buffered samples.
+ */
+samples: number, 
+/**
+ * Buffered bytes.
+ */
+bytes: number, 
+/**
+ * First capture time in nanoseconds since 1970 UTC; null if it is empty.
+ */
+oldest_ns: number | null, 
+/**
+ * Last capture time in nanoseconds since 1970 UTC; null if it is empty.
+ */
+newest_ns: number | null, };
 
-export type Link = { name: string, 
+export type Link = { 
+/**
+ * Name of the link.
+ */
+name: string, 
 /**
  * Time at which the counters of the link and its streams were read, by its node's clock.
  */
-at_us: number, capacity_bits_per_s: number | null, 
+at_us: number, 
+/**
+ * Capacity; null without one.
+ */
+capacity_bits_per_s: number | null, 
 /**
  * Rate between the last two readings.
  */
@@ -296,11 +564,27 @@ delay_us: number,
 /**
  * Jitter of the round trips, by RFC 3550.
  */
-jitter_us: number, hops: Array<string>, 
+jitter_us: number, 
+/**
+ * Ids of its neighbours.
+ */
+hops: Array<string>, 
 /**
  * Traffic to each of the hops.
  */
-neighbours: Array<Neighbour>, wire_bytes: number, frames: number, frames_lost: number, 
+neighbours: Array<Neighbour>, 
+/**
+ * Bytes sent, with an estimate of all headers.
+ */
+wire_bytes: number, 
+/**
+ * Frames sent.
+ */
+frames: number, 
+/**
+ * Frames lost by a transport that should keep order; 0 unless the transport has a fault.
+ */
+frames_lost: number, 
 /**
  * Frames lost by a carrier that may lose them.
  */
@@ -308,13 +592,37 @@ frames_dropped: number,
 /**
  * Part of the frames lost between the last two readings.
  */
-loss: number | null, streams: Array<Stream>, closed: Closed, classes: Array<Class>, muted: Array<Muted>, mended: Repaired, 
+loss: number | null, 
+/**
+ * Open streams.
+ */
+streams: Array<Stream>, 
+/**
+ * Sums over closed streams.
+ */
+closed: Closed, 
+/**
+ * Its classes; empty without classes.
+ */
+classes: Array<Class>, 
+/**
+ * Neighbours that flooded the node.
+ */
+muted: Array<Muted>, 
+/**
+ * Retransmissions on a QUIC link.
+ */
+mended: Repaired, 
 /**
  * Null for a link without a capacity or a neighbour.
  */
 buffer: QueueBuffer | null, };
 
-export type Neighbour = { id: string, 
+export type Neighbour = { 
+/**
+ * Id of the neighbour.
+ */
+id: string, 
 /**
  * Bytes sent to this node since the link found it, including headers on the wire.
  */
@@ -332,17 +640,33 @@ down_after_us: number,
  */
 memory_bytes: number, };
 
-export type NeighbourMemory = { used_bytes: number, bytes: number, 
+export type NeighbourMemory = { 
+/**
+ * Buffered samples, messages and streams.
+ */
+used_bytes: number, 
+/**
+ * The limit.
+ */
+bytes: number, 
 /**
  * Greatest number of bytes that were used at once since the start.
  */
 greatest_bytes: number, };
 
-export type Reservation = { publisher: string, 
+export type Reservation = { 
+/**
+ * Id of the publisher.
+ */
+publisher: string, 
 /**
  * Tag; null if the publisher's node did not answer.
  */
-tag: string | null, subscription: string, 
+tag: string | null, 
+/**
+ * Id of the subscription.
+ */
+subscription: string, 
 /**
  * Requested delay bound.
  */
@@ -360,23 +684,95 @@ hops: Array<ReservedHop>,
  */
 spare: Array<ReservedHop>, };
 
-export type ReservedHop = { node: string, name: string, link: string, capacity_bits_per_s: number | null, bits_per_s: number, burst_bytes: number, bound_us: number, 
+export type ReservedHop = { 
+/**
+ * Id of the node that sends.
+ */
+node: string, 
+/**
+ * Display name of the node.
+ */
+name: string, 
+/**
+ * Name of the link.
+ */
+link: string, 
+/**
+ * Capacity of the link; null if nothing is reserved.
+ */
+capacity_bits_per_s: number | null, 
+/**
+ * Reserved rate.
+ */
+bits_per_s: number, 
+/**
+ * Reserved burst.
+ */
+burst_bytes: number, 
+/**
+ * Delay bound of the link.
+ */
+bound_us: number, 
 /**
  * True if the processor is reserved for the node.
  */
 realtime: boolean, };
 
-export type Processor = { held_us_per_s: number, 
+export type Processor = { 
+/**
+ * Reserved time in microseconds of one processor per second.
+ */
+held_us_per_s: number, 
 /**
  * Limit of the reservations: `processor_percent`.
  */
 most_us_per_s: number, };
 
-export type Stream = { publisher: string, tag: string | null, asked: RequestedForm, hop: string, contracted: boolean, 
+export type Stream = { 
+/**
+ * Id of the publisher.
+ */
+publisher: string, 
+/**
+ * Tag; null if the publisher's node did not answer.
+ */
+tag: string | null, 
+/**
+ * Requested form.
+ */
+asked: RequestedForm, 
+/**
+ * Id of the next node.
+ */
+hop: string, 
+/**
+ * True if it has a contract.
+ */
+contracted: boolean, 
 /**
  * Contract of the stream on this link.
  */
-contract: Contract | null, ages: Ages, offered: number, sent: number, bytes: number, late: number, 
+contract: Contract | null, 
+/**
+ * Sums of the ages of its samples.
+ */
+ages: Ages, 
+/**
+ * Samples passed to the link.
+ */
+offered: number, 
+/**
+ * Samples whose last byte was sent.
+ */
+sent: number, 
+/**
+ * Bytes sent.
+ */
+bytes: number, 
+/**
+ * Sent samples that missed their deadline.
+ */
+late: number, 
 /**
  * Violated windows since the stream was opened.
  */
@@ -397,9 +793,33 @@ group: string | null,
 /**
  * Samples in excess of the contract: too early, or longer than declared.
  */
-too_early: number, too_long: number, dropped: Drops, };
+too_early: number, 
+/**
+ * Samples longer than the contract permits.
+ */
+too_long: number, 
+/**
+ * Samples that were not sent.
+ */
+dropped: Drops, };
 
-export type Contract = { period_us: number, deadline_us: number, loss: string, bits_per_s: number, };
+export type Contract = { 
+/**
+ * Time between two samples.
+ */
+period_us: number, 
+/**
+ * Longest time from arrival at the link to the end of service.
+ */
+deadline_us: number, 
+/**
+ * Loss tolerance, such as `1/10`.
+ */
+loss: string, 
+/**
+ * Reserved rate.
+ */
+bits_per_s: number, };
 
 export type Ages = { 
 /**
@@ -415,9 +835,49 @@ entered_us: number,
  */
 left_us: number, };
 
-export type Closed = { offered: number, sent: number, late: number, dropped: Drops, };
+export type Closed = { 
+/**
+ * Samples passed to the link.
+ */
+offered: number, 
+/**
+ * Samples whose last byte was sent.
+ */
+sent: number, 
+/**
+ * Sent samples that missed their deadline.
+ */
+late: number, 
+/**
+ * Samples that were not sent.
+ */
+dropped: Drops, };
 
-export type Class = { name: string, parent: string | null, peer: string | null, share: number, served_bytes: number, guaranteed_bytes: number, 
+export type Class = { 
+/**
+ * Name of the class.
+ */
+name: string, 
+/**
+ * Name of the class above; null directly below the link.
+ */
+parent: string | null, 
+/**
+ * Id of the next hop for a class per peer; null for other classes.
+ */
+peer: string | null, 
+/**
+ * Its part of a busy link, 0 to 1; 0 with only a guarantee.
+ */
+share: number, 
+/**
+ * Bytes sent on the wire.
+ */
+served_bytes: number, 
+/**
+ * Bytes sent because of the guarantee.
+ */
+guaranteed_bytes: number, 
 /**
  * Rate that the class guarantees to contracts; 0 if it guarantees nothing.
  */
@@ -425,9 +885,37 @@ guaranteed_bits_per_s: number,
 /**
  * Part of it that contracts reserve.
  */
-reserved_bits_per_s: number, streams: number, offered: number, sent: number, late: number, violations: number, dropped: Drops, };
+reserved_bits_per_s: number, 
+/**
+ * Open streams.
+ */
+streams: number, 
+/**
+ * Samples passed to the link.
+ */
+offered: number, 
+/**
+ * Samples whose last byte was sent.
+ */
+sent: number, 
+/**
+ * Sent samples that missed their deadline.
+ */
+late: number, 
+/**
+ * Windows that exceeded the loss tolerance.
+ */
+violations: number, 
+/**
+ * Samples that were not sent.
+ */
+dropped: Drops, };
 
-export type Muted = { peer: string, 
+export type Muted = { 
+/**
+ * Id of the neighbour.
+ */
+peer: string, 
 /**
  * Kind of excess traffic: `control` messages, `unasked` samples or `malformed` frames.
  */
@@ -463,13 +951,21 @@ export type QueueBuffer = {
 /**
  * Most bytes that all contracts together can have queued.
  */
-reserved_bytes: number, bytes: number, 
+reserved_bytes: number, 
+/**
+ * Size of the space.
+ */
+bytes: number, 
 /**
  * Greatest number of bytes of contracted samples in the queues since the start.
  */
 greatest_bytes: number, };
 
-export type Stalled = { thread: string, 
+export type Stalled = { 
+/**
+ * Name of the thread.
+ */
+thread: string, 
 /**
  * Delay of the iteration in microseconds.
  */
@@ -479,4 +975,12 @@ export type Unread = {
 /**
  * Id of the node that announced it.
  */
-node: string, entry: string, reason: string, };
+node: string, 
+/**
+ * The kind of the entry, in words.
+ */
+entry: string, 
+/**
+ * The reason, in words.
+ */
+reason: string, };

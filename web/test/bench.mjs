@@ -120,7 +120,7 @@ async function hundredStreams(browser) {
   }
 }
 
-const dist = "../crates/paceline-cli/pages/dist";
+const dist = "../crates/paceline-http/pages/dist";
 const files = readdirSync(dist, { recursive: true }).map((name) => join(dist, name)).filter((name) => statSync(name).isFile());
 console.log(`bundle, ${files.length} files | ${files.reduce((all, name) => all + statSync(name).size, 0)} bytes`);
 const browser = await startBrowser();

@@ -110,7 +110,7 @@ pub(crate) fn run(root: &Path, profile: Profile) -> Result<ExitCode> {
     empty(&out)?;
     let plan = Plan { root, profile, target, out };
     if profile == Profile::Dist {
-        // Before the packages, because the package of paceline-cli contains the page.
+        // Before the packages, because the package of paceline-http contains the page.
         println!("== dashboard: {}", web::build(root));
     }
     let mut table = Table::default();

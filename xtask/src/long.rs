@@ -76,7 +76,9 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
         }
     }
     let mut lab = crate::cargo(root);
-    let status = lab.args(["build", "--quiet", "--workspace", "--bin", "paceline-lab"]).status();
+    // Some benchmarks start `paceline`.
+    lab.args(["build", "--quiet", "--workspace", "--bin", "paceline-lab", "--bin", "paceline"]);
+    let status = lab.status();
     if !status.context("cannot start cargo; is it on the PATH?")?.success() {
         return Ok(ExitCode::FAILURE);
     }

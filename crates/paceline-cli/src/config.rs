@@ -14,11 +14,12 @@ mod value;
 pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
-use crate::args::{BufferSpec, HttpAddress, HttpFiles, LinkSpec};
+use crate::args::{BufferSpec, LinkSpec};
+use paceline_http::{HttpAddress, HttpFiles};
 
-use crate::exit;
 use paceline::time::ClockConfig;
 use paceline_plain::{PlainConfig, Rules};
+use paceline_tool::exit;
 use std::fmt;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

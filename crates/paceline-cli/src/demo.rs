@@ -20,11 +20,11 @@ mod world;
 pub(crate) use role::{RoleArgs, run_role};
 
 use crate::args;
-use crate::args::HttpAddress;
-use crate::exit::{self, INTERRUPTED, REFUSED};
-use crate::show::{self, Block};
-use crate::stop::Stop;
 use children::{Children, Event};
+use paceline_http::HttpAddress;
+use paceline_tool::exit::{self, INTERRUPTED, REFUSED};
+use paceline_tool::show::{self, Block};
+use paceline_tool::stop::Stop;
 use scenario::WARM_UP;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -133,7 +133,9 @@ impl Demo<'_> {
                     self.show(now - begun)?;
                 }
             }
-            match children.next(tick.saturating_duration_since(now).min(crate::stop::STOP_SLICE)) {
+            match children
+                .next(tick.saturating_duration_since(now).min(paceline_tool::stop::STOP_SLICE))
+            {
                 Some(Event::Ended(role)) => {
                     anyhow::bail!("the demo's {role} ended too early; see its messages above");
                 }

@@ -9,9 +9,9 @@ mod security;
 mod timer;
 mod tools;
 
-use crate::exit;
-use crate::show;
-use crate::table::{Align, Table};
+use paceline_tool::exit;
+use paceline_tool::show;
+use paceline_tool::table::{Align, Table};
 use row::{Row, State};
 use serde::Serialize;
 use std::path::PathBuf;

@@ -1,11 +1,11 @@
 //! `paceline judge`: compares the requested, granted and delivered quality of each tag, based on a
 //! recording alone.
 
-use crate::exit::REFUSED;
-use crate::show;
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use anyhow::anyhow;
 use paceline_record::{Asked, DecisionJudgement, Judgement, StreamJudgement, Verdict};
+use paceline_tool::exit::REFUSED;
+use paceline_tool::show;
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

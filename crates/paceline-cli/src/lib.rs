@@ -17,17 +17,11 @@
 
 mod again;
 mod args;
-mod change;
 mod clock;
 mod config;
 mod demo;
-mod describe;
 mod doctor;
-mod exit;
-mod hostname;
-mod http;
 mod judge;
-mod log;
 mod ls;
 mod manual;
 mod node;
@@ -44,25 +38,18 @@ mod publish;
 mod pull;
 mod record;
 mod replay;
-mod scratch;
 mod set;
 mod shortfall;
-mod show;
 mod simulate;
-mod slots;
-mod spelling;
-mod stats;
 mod status;
-mod stop;
 mod subscribe;
-pub mod support;
-mod table;
-mod threads;
+mod tally;
+pub mod threads;
 mod top;
 mod trust;
 
 use clap::{Parser, Subcommand};
-use observe::Measure;
+use paceline_tool::{exit, log, spelling, table};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -124,21 +111,6 @@ enum Command {
     Doctor(doctor::DoctorArgs),
     /// Makes an authority and certificates for links to other hosts
     Trust(trust::TrustArgs),
-    /// Checks whether a subscription would be granted: the old name of sub --dry-run
-    #[command(hide = true)]
-    Ask(Box<subscribe::AskArgs>),
-    /// Measures the rate of samples: the old name of watch --hz
-    #[command(hide = true)]
-    Hz(Box<observe::MeterArgs>),
-    /// Measures the bandwidth of samples: the old name of watch --bw
-    #[command(hide = true)]
-    Bw(Box<observe::MeterArgs>),
-    /// Measures the age of samples at delivery: the old name of watch --delay
-    #[command(hide = true)]
-    Delay(Box<observe::MeterArgs>),
-    /// Prints samples: the old name of watch --print
-    #[command(hide = true)]
-    Echo(Box<observe::EchoArgs>),
     /// Prints a completion script for a shell
     #[command(hide = true)]
     Completion(manual::CompletionArgs),
@@ -166,7 +138,7 @@ pub fn main_again(args: impl IntoIterator<Item = OsString>, again: Vec<OsString>
 /// Runs the command line `args`, whose first item is the program's name, and returns the exit code.
 ///
 /// Zenoh reads the size of its thread pools from the environment. The caller sets it first, before any
-/// thread starts: see [`support::threads::setting`].
+/// thread starts: see [`threads::setting`].
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     match Cli::try_parse_from(&args) {
@@ -189,16 +161,11 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Record(args) => record::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Judge(args) => judge::run(&args),
-        Command::Ask(args) => subscribe::run_ask(&args),
         Command::Set(args) => set::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Clock(args) => clock::run(&args),
         Command::Top(args) => top::run(&args),
         Command::Watch(args) => observe::run_watch(&args),
-        Command::Hz(args) => observe::run(Measure::Rate, &args),
-        Command::Bw(args) => observe::run(Measure::Bandwidth, &args),
-        Command::Delay(args) => observe::run(Measure::Delay, &args),
-        Command::Echo(args) => observe::run_echo(&args),
         Command::Trace(args) => observe::run_trace(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Plan(args) => plan::run(&args),

@@ -9,10 +9,11 @@ mod view;
 
 use crate::args;
 use crate::config::NodeArgs;
-use crate::show;
-use crate::status::{Reader, settle};
-use crate::stop::Stop;
+use crate::status::settle;
 use paceline::Pattern;
+use paceline_http::status::StatusReader;
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut reader = Reader::new(args.timeout);
+    let mut reader = StatusReader::new(args.timeout);
     // Running nodes answer at once. The reading may wait longer for one that has just ended.
     let begun = Instant::now();
     let mut document = reader.read(&node);

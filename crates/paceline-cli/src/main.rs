@@ -1,6 +1,6 @@
 //! The `paceline` binary.
 
-use paceline_cli::support::threads;
+use paceline_cli::threads;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

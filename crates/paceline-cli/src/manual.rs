@@ -4,10 +4,11 @@ mod live;
 
 pub(crate) use live::{COMMAND as NAMES, NamesArgs, names};
 
-use crate::{command_line, exit, show};
+use crate::command_line;
 use anyhow::Context as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use paceline_tool::{exit, show};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -6,16 +6,16 @@ mod reload;
 mod unit;
 
 use crate::args::BufferSpec;
-use crate::args::HttpAddress;
 use crate::config::TEMPLATE;
 use crate::config::{NodeArgs, Settings};
 use crate::doctor::calibration;
-use crate::http::{Access, Http, Neighbours, OwnSource};
 use crate::notify::Notify;
-use crate::stop::{Hangup, STOP_SLICE, Stop};
-use crate::{log, show};
 use buffers::Buffers;
 use paceline::Node;
+use paceline_http::HttpAddress;
+use paceline_http::{Access, HttpServer, Neighbours, OwnSource};
+use paceline_tool::stop::{Hangup, STOP_SLICE, Stop};
+use paceline_tool::{log, show};
 use plain::{PlainLine, PlainSide};
 use serde::Serialize;
 use std::process::ExitCode;
@@ -98,11 +98,12 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     let mut plain = PlainSide::default();
     plain.set(&node, &settings)?;
     let access = Access::read(&settings.http_files)
-        .map_err(|error| crate::exit::usage(format!("{error:#}")))?;
+        .map_err(|error| paceline_tool::exit::usage(format!("{error:#}")))?;
     let source = || Arc::new(OwnSource::new(&node, Neighbours::Free));
-    let http = settings.http.as_ref().map(|address| Http::start(address, access, source()));
+    let http = settings.http.as_ref().map(|address| HttpServer::start(address, access, source()));
     let http = http.transpose()?;
-    let line = NodeLine { http: http.as_ref().map(Http::url), ..NodeLine::new(&node, &settings) };
+    let line =
+        NodeLine { http: http.as_ref().map(HttpServer::url), ..NodeLine::new(&node, &settings) };
     if args.json {
         show::json(&line)?
     } else {

@@ -10,7 +10,7 @@ mod session;
 mod trace;
 mod watch;
 
-pub(crate) use args::{EchoArgs, MeterArgs, TraceArgs, WatchArgs};
+pub(crate) use args::{TraceArgs, WatchArgs};
 
 use args::{EchoFlags, LookArgs, MeterFlags};
 use meter::Meter;
@@ -46,16 +46,6 @@ pub(crate) fn run_watch(args: &WatchArgs) -> anyhow::Result<ExitCode> {
         Some(measure) => meter(measure, &args.meter, &args.look),
         None => print(&args.echo, &args.look),
     }
-}
-
-/// Measures until a limit or a signal ends it.
-pub(crate) fn run(measure: Measure, args: &MeterArgs) -> anyhow::Result<ExitCode> {
-    meter(measure, &args.meter, &args.look)
-}
-
-/// Prints samples until a limit or a signal ends it.
-pub(crate) fn run_echo(args: &EchoArgs) -> anyhow::Result<ExitCode> {
-    print(&args.echo, &args.look)
 }
 
 fn meter(measure: Measure, flags: &MeterFlags, look: &LookArgs) -> anyhow::Result<ExitCode> {

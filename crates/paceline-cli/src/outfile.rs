@@ -3,8 +3,8 @@
 //! An existing file is replaced only with `--force`. Symbolic links are never followed: in a folder that others can
 //! write to, a link could lead the output to any file of this user.
 
-use crate::exit;
 use anyhow::{Context as _, anyhow};
+use paceline_tool::exit;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;

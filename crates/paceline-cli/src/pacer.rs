@@ -1,12 +1,6 @@
-//! The wall clock, and absolute sample times, so that errors do not accumulate.
+//! Absolute sample times, so that errors do not accumulate.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// Returns the time of day in microseconds since 1970.
-pub(crate) fn unix_micros() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
-}
+use std::time::{Duration, Instant};
 
 /// The times `start + k / hz`.
 #[derive(Clone, Copy, Debug)]

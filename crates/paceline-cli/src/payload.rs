@@ -4,13 +4,11 @@
 mod named;
 mod ogg;
 mod player;
-mod ros;
 mod sample;
 mod sink;
 mod still;
 mod wave;
 
-pub(crate) use ros::unwrapped;
 #[cfg(test)]
 pub(crate) use sample::tests::delivery as test_delivery;
 pub(crate) use sample::{LatestForm, SampleLine, picture_size};

@@ -7,13 +7,14 @@ mod read;
 mod write;
 
 use crate::config::NodeArgs;
-use crate::show;
-use crate::simulate::source;
-use crate::{exit, outfile};
+use crate::outfile;
 use clap::ValueEnum;
 use live::Live;
 use paceline::Pattern;
 use paceline_plan::{PlanError, PlanProblem, Planned, exhaustive, graphml, integer, plan};
+use paceline_tool::exit;
+use paceline_tool::input::source;
+use paceline_tool::show;
 use print::Present;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

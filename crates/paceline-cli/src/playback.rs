@@ -14,11 +14,11 @@ pub(crate) use links::report as report_links;
 pub(crate) use progress::{Counts, Reporter};
 pub(crate) use topic::{Topic, Whole};
 
-use crate::exit;
-use crate::show;
-use crate::stop::Stop;
 use paceline::pull::History;
 use paceline::{Late, LossTolerance, Node, PublishError, Publisher, PublisherBuilder};
+use paceline_tool::exit;
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 use std::time::{Duration, Instant};
 use topic::TopicsLine;
 
@@ -173,7 +173,7 @@ pub(crate) fn wait_for_subscriber(
             }
             return true;
         }
-        if matches(left.min(crate::stop::STOP_SLICE)) {
+        if matches(left.min(paceline_tool::stop::STOP_SLICE)) {
             return true;
         }
     }

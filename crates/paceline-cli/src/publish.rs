@@ -19,15 +19,15 @@ mod value;
 pub(crate) use args::PubArgs;
 use args::Tenet;
 
-use crate::exit::{self, INTERRUPTED};
 use crate::playback::{
     SENT_WITHIN, declare_with, declared, not_all_sent, report_links, wait_for_subscriber,
     wait_until_heard,
 };
-use crate::show;
-use crate::stop::{STOP_SLICE, Stop};
 use adapt::Adapter;
 use paceline::{Node, PublishError, Publisher};
+use paceline_tool::exit::{self, INTERRUPTED};
+use paceline_tool::show;
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use session::Session;
 use source::Origin;
 use std::process::ExitCode;

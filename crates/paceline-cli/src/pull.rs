@@ -7,13 +7,13 @@ pub(crate) use range::rfc3339_of;
 
 pub(crate) use args::PullArgs;
 
-use crate::exit::{self, INTERRUPTED};
-use crate::pacer::unix_micros;
 use crate::payload::{SampleLine, Sink, picture_size};
-use crate::show;
-use crate::stop::{STOP_SLICE, Stop};
 use paceline::pull::{Missing, PullBuilder, PullError, PullSummary, Pulled};
 use paceline::{Node, RecvError, Sample};
+use paceline_tool::exit::{self, INTERRUPTED};
+use paceline_tool::host::unix_micros;
+use paceline_tool::show;
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;

@@ -1,12 +1,12 @@
 //! `paceline set`: changes a running subscription.
 
 use crate::args::{self, WishArgs};
-use crate::change::{Answer, Line, change};
 use crate::config::NodeArgs;
-use crate::exit::{self, FAILED, REFUSED};
-use crate::show;
 use crate::status::{settle, some_names, wait_for};
-use crate::stop::Stop;
+use paceline_http::change::{ChangeLine, ChangeResult, change};
+use paceline_tool::exit::{self, FAILED, REFUSED};
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 
 use paceline::contract::{Proxy, Retransmit};
 use paceline::status::SubscriptionView;
@@ -77,16 +77,16 @@ pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
     node.close();
     let changed = changed?;
     let any = |answer| changed.iter().any(|line| line.answer == answer);
-    Ok(if any(Answer::Refused) {
+    Ok(if any(ChangeResult::Refused) {
         ExitCode::from(REFUSED)
-    } else if any(Answer::None) || any(Answer::Replaced) {
+    } else if any(ChangeResult::None) || any(ChangeResult::Replaced) {
         ExitCode::from(FAILED)
     } else {
         ExitCode::SUCCESS
     })
 }
 
-fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<Line>> {
+fn change_all(args: &SetArgs, node: &Node, stop: &Stop) -> anyhow::Result<Vec<ChangeLine>> {
     let mut changed = Vec::new();
     for before in args.find(node, stop)? {
         let line = change(node, &before, args.timeout, |builder| args.apply(builder))?;

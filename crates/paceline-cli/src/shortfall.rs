@@ -5,10 +5,10 @@
 //! the reason.
 
 use crate::args::RequestedRate;
-use crate::show;
-use crate::stats::Tally;
+use crate::tally::Tally;
 use paceline::status::{DropReason, Drops, NodeId, NodeStatus, PublisherId, SourceView};
 use paceline::{Node, Sample};
+use paceline_tool::show;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 

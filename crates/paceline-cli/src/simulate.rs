@@ -4,13 +4,13 @@ mod print;
 
 use print::text as summary_text;
 
-use crate::exit;
-use crate::show::StdoutClosed;
-use anyhow::anyhow;
 use paceline_sim::scenario::{Plan, Summary, oracles, run as run_plan};
+use paceline_tool::exit;
+use paceline_tool::input;
+use paceline_tool::show::StdoutClosed;
 use std::any::Any;
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -21,8 +21,6 @@ docs/reference/scenarios.md describes the fields of the file, and examples/scena
 seed gives the same output, byte for byte. paceline-lab bench FILE.toml runs the same file on real nodes.
 Exit codes: 0 success; 1 an invariant failed, and the output names the seed; 2 the file is invalid.";
 
-/// Limit of the file in bytes.
-const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Limit of the printed oracle failures per seed.
 const SHOWN_MAX: usize = 10;
 
@@ -52,7 +50,7 @@ fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
 }
 
 pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
-    let (name, text) = source(&args.file)?;
+    let (name, text) = input::source(&args.file)?;
     let plan = Plan::read(&text, &name).map_err(exit::usage)?;
     if let Some(seeds) = &args.seeds {
         return all(args, &plan, seeds.clone());
@@ -67,20 +65,6 @@ pub(crate) fn run(args: &SimulateArgs) -> anyhow::Result<ExitCode> {
     let broken = done.map_or_else(|why| vec![why], |(_, broken)| broken);
     report(&args.file, seed, &broken);
     Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
-}
-
-/// Returns the name and text of a file or standard input.
-pub fn source(file: &Path) -> anyhow::Result<(String, String)> {
-    let mut text = String::new();
-    if file.as_os_str() == "-" {
-        std::io::stdin().lock().take(FILE_BYTES_MAX).read_to_string(&mut text)?;
-        return Ok(("standard input".to_owned(), text));
-    }
-    let name = file.display().to_string();
-    let read = std::fs::File::open(file)
-        .and_then(|opened| opened.take(FILE_BYTES_MAX).read_to_string(&mut text));
-    read.map_err(|error| anyhow!("cannot read {name}: {}", exit::file_error(&error)))?;
-    Ok((name, text))
 }
 
 /// Returns the summary and the oracle failures of one run, or the message of the simulator's panic.

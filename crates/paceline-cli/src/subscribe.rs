@@ -7,20 +7,19 @@ mod summary;
 mod timed;
 
 pub(crate) use args::SubArgs;
-pub(crate) use dry_run::{AskArgs, run_ask};
 
-use crate::exit::{self, INTERRUPTED};
 use crate::notices::{self, Notice, Notices};
 use crate::payload::{LatestForm, SampleLine, Sink};
 use crate::shortfall::{self, Published};
-use crate::show::{self, Block};
-use crate::stats::Tally;
 use crate::status::published_tags;
-use crate::stop::{STOP_SLICE, Stop};
+use crate::tally::Tally;
 use paceline::contract::{BestEffort, Offer, Refusal};
 use paceline::status::{Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
+use paceline_tool::exit::{self, INTERRUPTED};
+use paceline_tool::show::{self, Block};
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use rates::Rates;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;

@@ -1,27 +1,15 @@
 //! The thread pools of Zenoh's tasks in this process.
 
 use crate::config;
+use paceline_tool::threads::{ONE, SHARED, VARIABLE};
 use std::path::PathBuf;
 
 /// Prefix of a TLS endpoint.
 const TLS: &str = "tls/";
 
-/// Environment variable that Zenoh reads once, when its first task starts.
-pub const VARIABLE: &str = "ZENOH_RUNTIME";
-
-/// Two threads for all tasks. By default Zenoh polls a socket, reads it and writes it in three different
-/// pools. Each received frame then wakes one more thread, and each answered frame two more. No Paceline
-/// callback blocks these threads.
-pub const SHARED: &str = "(rx: (worker_threads: 2), tx: (handover: rx), net: (handover: rx), \
-     acc: (handover: rx))";
-
-/// One thread for all tasks, for imports and exports over TLS. Zenoh may read and write a TLS connection from two
-/// threads at once, which breaks it (eclipse-zenoh/zenoh issue 2557).
-const ONE: &str =
-    "(rx: (worker_threads: 1), tx: (handover: rx), net: (handover: rx), acc: (handover: rx))";
-
-/// Returns the variable and its value for this process: [`SHARED`], or one thread if it uses TLS. Returns
-/// `None` if the environment has a value. The caller must set it before it starts a second thread.
+/// Returns the environment variable with the size of Zenoh's thread pools and its value for this process: [`SHARED`],
+/// or one thread if it uses TLS. Returns `None` if the environment has a value. The caller must set it before it starts
+/// a second thread.
 #[must_use]
 pub fn setting() -> Option<(&'static str, &'static str)> {
     let set = std::env::var_os(VARIABLE).is_some();

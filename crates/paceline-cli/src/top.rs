@@ -8,13 +8,13 @@ mod view;
 
 use crate::args;
 use crate::config::NodeArgs;
-use crate::show;
-use crate::status::Reader;
-use crate::stop::{STOP_SLICE, Stop};
 use anyhow::{Context as _, bail};
 use asker::Asker;
 use keys::{Key, Keys};
 use model::{Model, Order};
+use paceline_http::status::StatusReader;
+use paceline_tool::show;
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use screen::Screen;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -56,7 +56,8 @@ pub(crate) struct TopArgs {
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest("top")?;
-    let reader = if args.all { Reader::new(args.timeout) } else { Reader::near(args.timeout) };
+    let reader =
+        if args.all { StatusReader::new(args.timeout) } else { StatusReader::near(args.timeout) };
     let asker = Asker::start(node.clone(), reader, args.timeout, args.interval, stop.clone())
         .context("cannot start a thread")?;
     let done = if args.once || args.batch || !std::io::stdout().is_terminal() {

@@ -14,6 +14,7 @@ mod netns;
 mod objects;
 mod plain;
 mod playout;
+mod program;
 mod protocol;
 pub(crate) mod proxied;
 mod pull;

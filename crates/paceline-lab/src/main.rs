@@ -8,16 +8,13 @@ mod repro;
 mod schedule;
 
 use clap::{Parser, Subcommand};
-use paceline_cli::support::{exit, log, spelling, threads};
+use paceline_tool::{exit, log, spelling};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 success; 1 failure while running; 2 usage error; 3 failed check; 130 interrupted.
 PACELINE_LOG sets the filter for log messages (default: warn; for example paceline=debug, off).";
-
-/// The hidden command that runs `paceline`.
-const PACELINE: &str = "paceline";
 
 /// Experiments with Paceline: benchmarks, impaired networks, scheduling disciplines in virtual time.
 #[derive(Parser)]
@@ -45,23 +42,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
-    match args.split_first() {
-        // Benchmarks start nodes, publishers and subscribers. They run this executable, so that they
-        // measure the code that they were built with.
-        Some((lab, rest)) if rest.first().is_some_and(|word| word == PACELINE) => {
-            paceline(lab.clone(), rest)
-        }
-        _ => {
-            let lab = match Lab::try_parse_from(&args) {
-                Ok(lab) => lab,
-                Err(error) => {
-                    let command = <Lab as clap::CommandFactory>::command();
-                    return spelling::report(&error, &command, &args);
-                }
-            };
+    match Lab::try_parse_from(&args) {
+        Ok(lab) => {
             let started = log::start(lab.log.as_deref());
             started.and_then(|()| run(lab.command)).unwrap_or_else(|error| exit::report(&error))
         }
+        Err(error) => spelling::report(&error, &<Lab as clap::CommandFactory>::command(), &args),
     }
 }
 
@@ -72,18 +58,6 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Repro(args) => repro::run(&args),
         Command::Schedule(args) => schedule::run(&args),
     }
-}
-
-/// Runs the `paceline` command line in this process, like the binary of that name.
-fn paceline(lab: OsString, args: &[OsString]) -> ExitCode {
-    if let Some((name, value)) = threads::setting() {
-        #[expect(unsafe_code, reason = "Zenoh reads it only from the environment")]
-        // SAFETY: no other thread runs yet, so none reads the environment.
-        unsafe {
-            std::env::set_var(name, value);
-        }
-    }
-    paceline_cli::main_again(args.iter().cloned(), vec![lab, PACELINE.into()])
 }
 
 #[cfg(test)]

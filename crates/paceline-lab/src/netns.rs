@@ -1,7 +1,7 @@
 //! Network namespaces that are removed when they are dropped.
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use paceline_cli::support::scratch::is_gone;
+use paceline_tool::scratch::is_gone;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::os::fd::AsFd as _;

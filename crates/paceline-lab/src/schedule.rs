@@ -8,11 +8,11 @@ mod summary;
 
 use anyhow::Context as _;
 use input::Plan;
-use paceline_cli::support::exit::{self, INTERRUPTED};
-use paceline_cli::support::show;
-use paceline_cli::support::stop::Stop;
 use paceline_sched::LossTolerance;
 use paceline_sched::timeline::{Doubt, Step, Tally, Timeline};
+use paceline_tool::exit::{self, INTERRUPTED};
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 use print::Printer;
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal as _, Read};

@@ -1,6 +1,6 @@
 //! The `paceline` command line in a Python process.
 
-use paceline_cli::support::threads;
+use paceline_cli::threads;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -85,6 +85,11 @@ pub(crate) fn open(error: OpenError) -> PyErr {
     raised!("OpenError", error.to_string())
 }
 
+/// The error of a server that cannot start.
+pub(crate) fn serve(text: String) -> PyErr {
+    raised!("OpenError", text)
+}
+
 pub(crate) fn publish(error: PublishError) -> PyErr {
     if matches!(error, PublishError::Closed) {
         return closed();

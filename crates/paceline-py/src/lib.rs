@@ -7,12 +7,14 @@
 mod bell;
 mod buffer;
 mod clock;
+#[cfg(feature = "command")]
 mod command;
 mod convert;
 mod errors;
 mod event;
 mod feedback;
 mod grant;
+mod http;
 mod life;
 mod loan;
 mod node;
@@ -42,6 +44,7 @@ mod native {
     use super::buffer::Buffer;
     #[pymodule_export]
     use super::clock::{Clock, Reading};
+    #[cfg(feature = "command")]
     #[pymodule_export]
     use super::command::{command, thread_setting};
     #[pymodule_export]
@@ -52,6 +55,8 @@ mod native {
     use super::feedback::{Feedback, Measured};
     #[pymodule_export]
     use super::grant::{Grant, GrantedHop};
+    #[pymodule_export]
+    use super::http::HttpServer;
     #[pymodule_export]
     use super::life::{after_fork, end};
     #[pymodule_export]

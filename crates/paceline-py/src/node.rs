@@ -2,6 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::clock::Clock;
+use crate::http::HttpServer;
 use crate::life::{self, Held};
 use crate::publisher::Publisher;
 use crate::pulled::Pulled;
@@ -231,6 +232,11 @@ impl Node {
         let capacity = Capacity::from_bits_per_s(capacity_bits_per_s);
         let capacity = capacity.map_err(|error| errors::value(error.to_string()))?;
         py.detach(|| node.set_capacity(link, capacity)).map_err(errors::capacity)
+    }
+
+    /// Serves the dashboard, the JSON API and metrics on an address of this host.
+    fn serve_http(&self, py: Python<'_>, address: &str) -> PyResult<HttpServer> {
+        HttpServer::start(py, self.0.get()?, address)
     }
 
     /// Closes the node with everything declared on it. Has no effect on a closed node, or in a

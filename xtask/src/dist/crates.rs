@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The entry that the package of paceline-cli has if the dashboard's page was built.
+/// The entry that the package of paceline-http has if the dashboard's page was built.
 const PAGE: &str = "pages/dist/index.html";
 
 /// The unpacked packages.
@@ -35,7 +35,7 @@ impl Sources {
         };
         let artefact = |file: PathBuf| {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            let page = if name.starts_with("paceline-cli-") { page } else { "" };
+            let page = if name.starts_with("paceline-http-") { page } else { "" };
             Artefact { proof: format!("{compiled}{page}"), file }
         };
         self.files.into_iter().map(artefact).collect()
@@ -69,7 +69,7 @@ pub(super) fn package(plan: &Plan<'_>) -> Result<Sources> {
     fs::copy(plan.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     let mut metadata = crate::cargo(&folder);
     output(metadata.args(["metadata", "--format-version", "1", "--quiet"]))?;
-    let has_page = folder.join(format!("paceline-cli-{VERSION}")).join(PAGE).is_file();
+    let has_page = folder.join(format!("paceline-http-{VERSION}")).join(PAGE).is_file();
     Ok(Sources { folder, files, has_page })
 }
 

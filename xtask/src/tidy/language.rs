@@ -87,10 +87,12 @@ fn group(name: &str) -> String {
 /// Returns the group of a file's string literals. Tests print nothing that a user reads.
 fn group_of_literals(name: &str) -> Option<&'static str> {
     let of_library = name.starts_with("crates/") && name.contains("/src/");
-    let of_tool = ["crates/paceline-cli/", "crates/paceline-lab/"];
+    let of_tool = ["paceline-cli", "paceline-http", "paceline-lab", "paceline-tool"];
     let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
     match name.ends_with(".rs") && of_library && !is_test {
-        true if of_tool.iter().any(|folder| name.starts_with(folder)) => Some("help+messages"),
+        true if of_tool.iter().any(|tool| name.starts_with(&format!("crates/{tool}/"))) => {
+            Some("help+messages")
+        }
         true => Some("library-messages"),
         false => None,
     }

@@ -1,6 +1,6 @@
 //! Parses `--link`: one link per argument.
 
-use super::name;
+use super::{capacity, name};
 use paceline::class::{LinkClass, Policy};
 use paceline::{Capacity, LinkConfig, MulticastRange};
 use std::path::PathBuf;
@@ -187,11 +187,6 @@ fn with_protocol(text: &str, protocols: &[&str], example: &str) -> Result<String
 /// Parses the name of a discipline.
 pub(crate) fn policy(text: &str) -> Result<Policy, String> {
     Policy::offered(text).map_err(|error| error.to_string())
-}
-
-/// Parses a capacity: a decimal number and a unit, such as `2mbit`, `1.5 Mbit/s` or `250kB/s`.
-pub fn capacity(text: &str) -> Result<Capacity, String> {
-    text.parse::<Capacity>().map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

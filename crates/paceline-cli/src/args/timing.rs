@@ -1,9 +1,9 @@
 //! Delivery by time: the options `--fresh`, `--ordered`, `--hold`, `--spacing`, `--max-jitter` and
 //! `--sync-group`.
 
-use crate::exit;
 use paceline::SubscriberBuilder;
 use paceline::delivery::{LateArrival, OrderedBy, Otherwise, TimeBuffering};
+use paceline_tool::exit;
 use std::time::Duration;
 
 /// The options of delivery by time.

@@ -2,8 +2,8 @@
 
 use super::document::{ClockDocument, ServerRow};
 use crate::pull::rfc3339_of;
-use crate::table::{Align::Left, Align::Right, Table, width};
 use paceline::time::{SourceKind, SourcePart};
+use paceline_tool::table::{Align::Left, Align::Right, Table, width};
 use std::fmt::Write as _;
 
 /// Formats the state of a clock and the table of its servers.

@@ -3,11 +3,11 @@
 use super::section::{Problems, Section};
 use super::value::{text, truth, whole};
 use crate::args;
-use crate::describe::curves;
-use crate::describe::json::Json;
 use paceline::class::{ClassPolice, ClassTree, Curves, LinkClass, Match};
 use paceline::{Capacity, Pattern};
 use paceline_sched::police::Police;
+use paceline_tool::describe::curves;
+use paceline_tool::describe::json::Json;
 use serde_json::Number;
 use toml::de::DeValue;
 

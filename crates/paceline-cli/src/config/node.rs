@@ -2,14 +2,15 @@
 //! file.
 
 use super::{Config, find, load};
-use crate::args::{self, BufferSpec, HttpAddress, HttpFiles, LinkSpec};
-use crate::hostname::this_host;
-use crate::http::Access;
-use crate::{exit, log};
+use crate::args::{self, BufferSpec, LinkSpec};
 use paceline::contract::CpuBudget;
 use paceline::time::ClockConfig;
 use paceline::{Node, NodeBuilder, OpenError};
+use paceline_http::Access;
+use paceline_http::{HttpAddress, HttpFiles};
 use paceline_plain::{PlainConfig, Rules};
+use paceline_tool::host::this_host;
+use paceline_tool::{exit, log};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -7,10 +7,11 @@ use super::plain;
 use super::section::{Problems, Section};
 use super::units;
 use super::value::{text, truth, whole};
-use crate::args::{self, BufferSpec, HttpFiles, LinkSpec, TlsSpec};
-use crate::log;
+use crate::args::{self, BufferSpec, LinkSpec, TlsSpec};
 use paceline::pull::History;
 use paceline::{Node, NodeBuilder, Pattern};
+use paceline_http::HttpFiles;
+use paceline_tool::log;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 

@@ -87,7 +87,7 @@ impl Children {
                 .arg("--http")
                 .arg(format!("unix:{}", socket(&folder, role).display()))
                 .env("PACELINE_RUNTIME_DIR", &runtime)
-                .envs(crate::log::for_child())
+                .envs(paceline_tool::log::for_child())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 // Ctrl-C must reach only the demo, which ends its children in order.

@@ -3,8 +3,8 @@
 use super::children::{Children, Orders};
 use super::fifo;
 use super::scenario::Role;
-use crate::args::{HttpAddress, PORT};
-use crate::http::{Gateway, Http, Source, Switch};
+use paceline_http::{Gateway, HttpServer, Source, Switch};
+use paceline_http::{HttpAddress, PORT};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -15,7 +15,10 @@ pub(crate) const FLOOD: &str = "flood";
 pub(crate) const GREED: &str = "greed";
 
 /// Starts the HTTP server.
-pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyhow::Result<Http> {
+pub(crate) fn serve(
+    address: Option<&HttpAddress>,
+    children: &Children,
+) -> anyhow::Result<HttpServer> {
     let orders = children.orders();
     let turn = Box::new(move |name: &str, on: bool| turn(&orders, name, on));
     let source = Arc::new(Gateway::new(children.sockets(), switches(), turn, compare));
@@ -26,15 +29,15 @@ pub(crate) fn serve(address: Option<&HttpAddress>, children: &Children) -> anyho
 pub(super) fn start(
     address: Option<&HttpAddress>,
     source: Arc<impl Source>,
-) -> anyhow::Result<Http> {
+) -> anyhow::Result<HttpServer> {
     if let Some(address) = address {
-        return Http::start(address, None, source);
+        return HttpServer::start(address, None, source);
     }
     let usual = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
-    Http::start(&usual, None, source.clone()).or_else(|_| {
+    HttpServer::start(&usual, None, source.clone()).or_else(|_| {
         // The default port is in use, probably by another demo; use any other port.
         let any = HttpAddress::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-        Http::start(&any, None, source)
+        HttpServer::start(&any, None, source)
     })
 }
 

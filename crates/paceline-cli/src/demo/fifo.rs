@@ -3,7 +3,7 @@
 use super::scenario::{
     BULK, BULK_BYTES, BULK_HZ, CAMERA, ROWS, STEER, STEER_BYTES, STEER_PERIOD, THIN_BITS_PER_S,
 };
-use crate::http::Comparison;
+use paceline_http::Comparison;
 use paceline_sim::scenario::{Plan, Record, run};
 
 /// The bytes of a picture of 160×120 in the demo.

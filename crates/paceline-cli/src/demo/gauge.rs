@@ -3,9 +3,10 @@
 use super::line::{Dropped, Measured, RowLine};
 use super::scenario::{Row, WARM_UP};
 use crate::payload::picture_size;
-use crate::stats::{Tally, Windows, round3};
+use crate::tally::{Tally, Windows};
 use paceline::status::Drops;
 use paceline::{Sample, Subscriber};
+use paceline_tool::stats::round3;
 use std::time::{Duration, Instant};
 
 /// Measures one subscriber, per second and since the end of the warm-up.

@@ -4,8 +4,8 @@
 use super::dashboard::{FLOOD, GREED};
 use super::scenario::{self, Role};
 use crate::pacer::Pacer;
-use crate::stop::Stop;
 use paceline::Node;
+use paceline_tool::stop::Stop;
 use std::io::{self, BufRead};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

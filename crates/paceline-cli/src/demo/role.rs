@@ -4,16 +4,16 @@ use super::gauge::{Gauge, dropped};
 use super::line::{Line, LinkLine, PublisherLine, RobotLine, StreamLine};
 use super::load::Load;
 use super::scenario::{self, ROWS, Role, Row};
-use crate::args::HttpAddress;
-use crate::http::{Http, Neighbours, OwnSource};
-use crate::show;
-use crate::status::{Link, Reader, Stream};
-use crate::stop::{STOP_SLICE, Stop};
 use anyhow::Context as _;
 use paceline::{
     Capacity, Encoding, Late, LinkConfig, Node, RecvError, Subscriber, SubscriberEvent,
 };
+use paceline_http::HttpAddress;
+use paceline_http::status::{LinkJson, StatusReader, StreamJson};
+use paceline_http::{HttpServer, Neighbours, OwnSource};
 use paceline_media::{Size, TestCard};
+use paceline_tool::show;
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -47,7 +47,8 @@ pub(crate) fn run_role(args: &RoleArgs) -> anyhow::Result<ExitCode> {
         watch.request();
     });
     let node = open(args)?;
-    let http = Http::start(&args.http, None, Arc::new(OwnSource::new(&node, Neighbours::No)))?;
+    let http =
+        HttpServer::start(&args.http, None, Arc::new(OwnSource::new(&node, Neighbours::No)))?;
     let done = std::thread::scope(|scope| {
         let load = scope.spawn(|| ended(load.run(args.role, &node, &stop), &stop));
         let done = match args.role {
@@ -113,7 +114,7 @@ fn camera(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     while !stop.wait_until(pacer.due()) {
         pacer.skip_missed(Instant::now());
         pacer.advance();
-        let now = crate::pacer::unix_micros();
+        let now = paceline_tool::host::unix_micros();
         publisher.put(card.draw_jpeg(frame, now, scenario::CAMERA_QUALITY)?)?;
         frame += 1;
     }
@@ -137,7 +138,7 @@ fn steering(node: &Node, stop: &Stop) -> anyhow::Result<()> {
 }
 
 fn robot_reports(node: &Node, stop: &Stop) -> anyhow::Result<()> {
-    let mut reader = Reader::new(Duration::from_millis(100));
+    let mut reader = StatusReader::new(Duration::from_millis(100));
     let mut due = Instant::now() + TICK;
     while !stop.wait_until(due) {
         due += TICK;
@@ -158,7 +159,7 @@ fn robot_reports(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn link_line(link: &Link) -> LinkLine {
+fn link_line(link: &LinkJson) -> LinkLine {
     LinkLine {
         name: link.name.clone(),
         capacity_bits_per_s: link.capacity_bits_per_s,
@@ -169,7 +170,7 @@ fn link_line(link: &Link) -> LinkLine {
     }
 }
 
-fn stream_line(stream: &Stream) -> StreamLine {
+fn stream_line(stream: &StreamJson) -> StreamLine {
     StreamLine {
         tag: stream.tag.clone(),
         form: stream.asked.form.clone(),

@@ -3,7 +3,7 @@
 use super::children::Event;
 use super::line::{Dropped, Line, LinkLine, Measured, PublisherLine, RobotLine, RowLine};
 use super::scenario::{RATE_BAND_HZ, ROWS, Row};
-use crate::stats::round3;
+use paceline_tool::stats::round3;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl State {
                 rate_hz: row.hz,
                 width: row.size.map(|size| size.width),
                 height: row.size.map(|size| size.height),
-                within_us: row.within.map(crate::show::micros),
+                within_us: row.within.map(paceline_tool::show::micros),
                 loss: row.loss.map(|(x, y)| format!("{x}/{y}")),
             },
             delivered,

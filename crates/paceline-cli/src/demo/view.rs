@@ -3,8 +3,8 @@
 use super::line::Dropped;
 use super::scenario::{LAN, THIN};
 use super::verdict::{State, Summary};
-use crate::show;
-use crate::table::{Align::Left, Align::Right, Table, width};
+use paceline_tool::show;
+use paceline_tool::table::{Align::Left, Align::Right, Table, width};
 use std::time::Duration;
 
 /// Formats the table: of the last second if `since` is given, which is the time since the start;

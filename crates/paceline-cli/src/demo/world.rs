@@ -9,11 +9,11 @@ mod town;
 
 use super::DemoArgs;
 use super::dashboard;
-use crate::exit::{INTERRUPTED, REFUSED};
-use crate::http::{Http, Reading};
-use crate::show::{self, Block};
-use crate::stop::Stop;
 use observers::Observers;
+use paceline_http::{HttpServer, WorldReading};
+use paceline_tool::exit::{INTERRUPTED, REFUSED};
+use paceline_tool::show::{self, Block};
+use paceline_tool::stop::Stop;
 use page::WorldSource;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -32,7 +32,7 @@ const WARM_UP: Duration = Duration::from_secs(3);
 #[derive(Serialize)]
 struct Line<'a> {
     t_s: u64,
-    observers: Vec<&'a Reading>,
+    observers: Vec<&'a WorldReading>,
 }
 
 /// The last line of `--json`.
@@ -49,7 +49,7 @@ struct Verdict<'a> {
     /// Readings of promised cars that were older than the contract permits.
     promised_late: u64,
     promised_read: u64,
-    observers: Vec<&'a Reading>,
+    observers: Vec<&'a WorldReading>,
 }
 
 /// Runs the demo and checks its result.
@@ -94,7 +94,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn serve(args: &DemoArgs, source: &Arc<WorldSource>) -> anyhow::Result<Option<Http>> {
+fn serve(args: &DemoArgs, source: &Arc<WorldSource>) -> anyhow::Result<Option<HttpServer>> {
     if args.no_http {
         return Ok(None);
     }
@@ -135,7 +135,7 @@ fn finish(args: &DemoArgs, block: &Block, observers: &Observers) -> anyhow::Resu
 }
 
 /// Returns a table of the observers.
-fn table(second: Option<u64>, readings: &[&Reading]) -> String {
+fn table(second: Option<u64>, readings: &[&WorldReading]) -> String {
     let mut text = second.map_or_else(String::new, |second| format!("{second} s\n"));
     let _infallible = writeln!(
         text,
@@ -143,7 +143,7 @@ fn table(second: Option<u64>, readings: &[&Reading]) -> String {
         "observer", "cars", "near", "near error", "far error", "near age", "received"
     );
     for reading in readings {
-        let Reading {
+        let WorldReading {
             name,
             cars,
             near,

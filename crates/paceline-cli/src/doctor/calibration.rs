@@ -7,9 +7,10 @@ pub(crate) mod role;
 
 pub(super) use report::{row, run};
 
-use crate::{exit, outfile};
+use crate::outfile;
 use anyhow::{Context as _, Result, anyhow};
 use paceline::contract::{CpuBudget, CpuPoint, CpuTable};
+use paceline_tool::exit;
 use serde::{Deserialize, Serialize};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,10 @@
 //! nodes.
 
 use super::row::{Row, State, ok_if};
-use crate::{config, show};
+use crate::config;
 use anyhow::Context as _;
 use paceline::{LinkConfig, Node, OpenError, RecvError};
+use paceline_tool::show;
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,10 @@
 //! `paceline doctor --security`: the peers that a configuration lets in, and their rights.
 
 use super::row::{Row, State, ok_if};
-use crate::args::{HttpAddress, LinkSpec};
+use crate::args::LinkSpec;
 use crate::config::{self, Config};
 use paceline::time::ClockConfig;
+use paceline_http::HttpAddress;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

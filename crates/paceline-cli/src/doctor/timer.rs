@@ -1,7 +1,7 @@
 //! Measures the wake-up delay of a thread.
 
 use super::row::{Row, State, line_of, ok_if};
-use crate::show;
+use paceline_tool::show;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 

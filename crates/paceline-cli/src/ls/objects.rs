@@ -1,13 +1,13 @@
 //! The tables of `paceline ls --objects`.
 
-use crate::show;
-use crate::stop::Stop;
-use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use paceline::Node;
 use paceline::world::{
     DelayParts, DistanceStep, FieldValue, InteractorModules, Interest, InterestContract,
     InterestRule, ObjectView, SharedWorld, WorldReport,
 };
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
+use paceline_tool::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,26 +1,26 @@
 //! The table of `paceline ls --reservations`.
 
-use crate::show;
-use crate::status::{Document, QueueBuffer, Reservation, ReservedHop, Stream};
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
+use paceline_http::status::{HopJson, QueueJson, ReservationJson, StatusJson, StreamJson};
+use paceline_tool::show;
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::collections::BTreeMap;
 
 /// Returns the samples that exceeded their contract at a hop, or "-" if its node did not answer.
-fn excess(document: &Document, reservation: &Reservation, hop: &ReservedHop) -> String {
+fn excess(document: &StatusJson, reservation: &ReservationJson, hop: &HopJson) -> String {
     let Some(node) = document.nodes.iter().find(|node| node.id == hop.node) else {
         return "-".to_owned();
     };
     let streams = node.links.iter().filter(|link| link.name == hop.link);
     let streams = streams.flat_map(|link| &link.streams).filter(|stream| stream.contracted);
     let mine = streams.filter(|stream| stream.publisher == reservation.publisher);
-    let more = |stream: &Stream| stream.too_early.saturating_add(stream.too_long);
+    let more = |stream: &StreamJson| stream.too_early.saturating_add(stream.too_long);
     mine.fold(0, |sum: u64, stream| sum.saturating_add(more(stream))).to_string()
 }
 
 /// Formats `paceline ls --reservations`: one row per hop, with the reservation in the first of
 /// them. Rows are not truncated: tags of queries differ in few characters, and users search for one
 /// of them.
-pub(super) fn tables(document: &Document) -> String {
+pub(super) fn tables(document: &StatusJson) -> String {
     let mut table = Table::new(&[
         ("tag", Name),
         ("for", Left),
@@ -34,7 +34,7 @@ pub(super) fn tables(document: &Document) -> String {
         ("delay", Right),
         ("excess", Right),
     ]);
-    let mut seen: BTreeMap<(&str, &str), (&str, &Reservation)> = BTreeMap::new();
+    let mut seen: BTreeMap<(&str, &str), (&str, &ReservationJson)> = BTreeMap::new();
     let ids: BTreeMap<&str, &str> =
         document.nodes.iter().map(|node| (node.id.as_str(), node.name.as_str())).collect();
     for reservation in document.nodes.iter().flat_map(|node| &node.reservations) {
@@ -42,7 +42,7 @@ pub(super) fn tables(document: &Document) -> String {
         let to = ids.get(node).copied().unwrap_or(node);
         let key = (reservation.publisher.as_str(), reservation.subscription.as_str());
         // Only the ends of the paths know both.
-        let paths = |it: &Reservation| (!it.hops.is_empty(), !it.spare.is_empty());
+        let paths = |it: &ReservationJson| (!it.hops.is_empty(), !it.spare.is_empty());
         let best = seen.entry(key).or_insert((to, reservation));
         if paths(reservation) > paths(best.1) {
             *best = (to, reservation);
@@ -95,7 +95,7 @@ fn percent(us_per_s: u64) -> String {
 }
 
 /// Formats the reserved parts of classes, buffers and processors.
-fn hosts(document: &Document) -> String {
+fn hosts(document: &StatusJson) -> String {
     [classes(document), buffers(document), processors(document)].concat()
 }
 
@@ -108,7 +108,7 @@ fn titled(title: &str, table: &Table) -> String {
 }
 
 /// Formats the rates that contracts reserve in each class.
-fn classes(document: &Document) -> String {
+fn classes(document: &StatusJson) -> String {
     let columns =
         [("node", Left), ("link", Left), ("class", Left), ("reserved", Right), ("of", Right)];
     let mut table = Table::new(&columns);
@@ -130,7 +130,7 @@ fn classes(document: &Document) -> String {
 }
 
 /// Formats the buffers that contracts reserve, next to their greatest queues so far.
-fn buffers(document: &Document) -> String {
+fn buffers(document: &StatusJson) -> String {
     let columns = [
         ("node", Left),
         ("link", Left),
@@ -139,7 +139,7 @@ fn buffers(document: &Document) -> String {
         ("greatest queue", Right),
     ];
     let mut table = Table::new(&columns);
-    let mut row = |node: &str, link: &str, buffer: Option<QueueBuffer>| {
+    let mut row = |node: &str, link: &str, buffer: Option<QueueJson>| {
         let Some(buffer) = buffer else { return };
         let figures = [buffer.reserved_bytes, buffer.bytes, buffer.greatest_bytes];
         let names = [node, link].map(str::to_owned);
@@ -159,7 +159,7 @@ fn buffers(document: &Document) -> String {
 }
 
 /// Formats the processor time reserved on the hosts that charge it.
-fn processors(document: &Document) -> String {
+fn processors(document: &StatusJson) -> String {
     let mut table = Table::new(&[("node", Left), ("reserved", Right), ("of", Right)]);
     for node in &document.nodes {
         if let Some(processor) = &node.processor {
@@ -176,7 +176,7 @@ fn processors(document: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::test_status as status;
+    use crate::status::example::status;
     use paceline::Tag;
     use paceline::contract::{Grant, GrantedHop};
     use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
@@ -191,7 +191,7 @@ mod tests {
         // A node of the spare's path knows only that one, and may be listed first.
         let other = Grant { hops: Vec::new(), spare: vec![over("sat")], ..grant };
         status[0].reservations = vec![other, both];
-        let text = tables(&Document::new(&status));
+        let text = tables(&StatusJson::new(&status));
         let rows: Vec<&str> = text.lines().skip(2).take(2).collect();
         assert!(rows[0].contains(" thin ") && !rows[0].contains("spare"), "{text}");
         assert!(rows[1].contains(" spare ") && rows[1].contains(" sat "), "{text}");
@@ -212,12 +212,12 @@ mod tests {
             let subscription = SubscriptionId { index, ..grant.subscription };
             status[0].reservations.push(Grant { publisher: id, subscription, ..grant.clone() });
         }
-        let text = tables(&Document::new(&status));
+        let text = tables(&StatusJson::new(&status));
         for tag in &tags {
             assert_eq!(text.lines().filter(|line| line.starts_with(tag)).count(), 1, "{text}");
         }
         // Shortened lines also keep the characters in which the tags differ.
-        let listed = crate::ls::view::tables(&Document::new(&status));
+        let listed = crate::ls::view::tables(&StatusJson::new(&status));
         for end in ["rs/a ", "rs/b "] {
             assert!(listed.contains(end), "{listed}");
         }

@@ -1,12 +1,13 @@
 //! The part of a document that concerns one pattern.
 
-use crate::status::{Document, Node, describe_tags};
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
+use crate::status::describe_tags;
 use paceline::{Pattern, Tag};
+use paceline_http::status::{NodeJson, StatusJson};
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Removes everything that has no tag in common with `pattern`.
-pub(super) fn select(document: &mut Document, pattern: &Pattern) {
+pub(super) fn select(document: &mut StatusJson, pattern: &Pattern) {
     let matches = |tag: &str| Tag::new(tag).is_ok_and(|tag| pattern.covers(&tag));
     let meets = |other: &str| Pattern::new(other).is_ok_and(|other| pattern.covers_part_of(&other));
     for node in &mut document.nodes {
@@ -26,7 +27,7 @@ pub(super) fn select(document: &mut Document, pattern: &Pattern) {
     document.nodes.retain(|node| !is_empty(node));
 }
 
-const fn is_empty(node: &Node) -> bool {
+const fn is_empty(node: &NodeJson) -> bool {
     let here = node.publishers.is_empty() && node.subscriptions.is_empty();
     here && node.buffers.is_empty() && node.links.is_empty() && node.reservations.is_empty()
 }
@@ -41,7 +42,7 @@ struct TagRow<'a> {
 }
 
 /// Formats one row per published tag.
-pub(super) fn tags(document: &Document) -> String {
+pub(super) fn tags(document: &StatusJson) -> String {
     let mut rows: BTreeMap<&str, TagRow<'_>> = BTreeMap::new();
     let mut publishes: BTreeMap<&str, &str> = BTreeMap::new();
     for publisher in document.nodes.iter().flat_map(|node| &node.publishers) {
@@ -92,24 +93,24 @@ pub(super) fn nothing(pattern: &Pattern, published: &BTreeSet<String>) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::test_status as status;
+    use crate::status::example::status;
 
-    fn selected(pattern: &str) -> Document {
-        let mut document = Document::new(&status());
+    fn selected(pattern: &str) -> StatusJson {
+        let mut document = StatusJson::new(&status());
         select(&mut document, &Pattern::new(pattern).unwrap());
         document
     }
 
     #[test]
     fn only_what_has_a_tag_in_common_stays() {
-        let all = Document::new(&status());
+        let all = StatusJson::new(&status());
         let publishers = all.nodes.iter().flat_map(|node| &node.publishers);
         let publisher = publishers.clone().next().unwrap();
         let one = selected(&publisher.tag);
         assert!(
             one.nodes.iter().flat_map(|node| &node.publishers).all(|it| it.tag == publisher.tag)
         );
-        let streams = |it: &Document| {
+        let streams = |it: &StatusJson| {
             let links = it.nodes.iter().flat_map(|node| &node.links);
             links.flat_map(|link| &link.streams).filter(|it| it.publisher == publisher.id).count()
         };
@@ -120,7 +121,7 @@ mod tests {
 
     #[test]
     fn tags_have_one_row_each() {
-        let document = Document::new(&status());
+        let document = StatusJson::new(&status());
         let text = tags(&document);
         assert_eq!(text.lines().count(), 1 + document.published().len(), "{text}");
         assert_eq!(tags(&selected("no/such/tag")), "no tag is published\n");

@@ -1,10 +1,10 @@
 //! The table of subscriptions with delivery by time.
 
-use crate::status::Document;
-use crate::table::{Align::Left, Align::Name, Align::Right, Table};
+use paceline_http::status::StatusJson;
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table};
 
 /// Returns the settings and counters of delivery by time.
-pub(super) fn table(document: &Document) -> Table {
+pub(super) fn table(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("pattern", Name),
         ("node", Left),

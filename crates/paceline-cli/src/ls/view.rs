@@ -1,8 +1,10 @@
 //! The tables of `paceline ls`.
 
-use crate::show;
-use crate::status::{Document, Link, Muted, NeighbourMemory, Node, Repaired, Stream, Unread};
-use crate::table::{self, Align::Left, Align::Name, Align::Right, Table};
+use paceline_http::status::{
+    LinkJson, MemoryJson, MutedJson, NodeJson, RepairedJson, StatusJson, StreamJson, UnreadJson,
+};
+use paceline_tool::show;
+use paceline_tool::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -10,7 +12,7 @@ use std::fmt::Write as _;
 const DOWN_AFTER_US: u64 = 1_800_000;
 
 /// Formats all non-empty tables, each under its title.
-pub(crate) fn tables(document: &Document) -> String {
+pub(crate) fn tables(document: &StatusJson) -> String {
     if document.nodes.is_empty() {
         return "no other node answers: none runs on this host, and no --link leads to one; start one with paceline pub, \
                 paceline demo or paceline node\n"
@@ -46,7 +48,7 @@ pub(crate) fn tables(document: &Document) -> String {
     }
     let names = names(document);
     for node in &document.nodes {
-        for Unread { node: of, entry, reason } in &node.unread {
+        for UnreadJson { node: of, entry, reason } in &node.unread {
             let _ = write!(
                 out,
                 "\n{}: cannot read and ignores {entry} of {}: {reason}",
@@ -56,7 +58,7 @@ pub(crate) fn tables(document: &Document) -> String {
         }
     }
     for node in &document.nodes {
-        if let Some(memory) = node.memory.filter(NeighbourMemory::is_much) {
+        if let Some(memory) = node.memory.filter(MemoryJson::is_much) {
             let _ = write!(out, "\n{}", neighbour_memory(node, memory, &names));
         }
     }
@@ -80,7 +82,7 @@ pub(crate) fn tables(document: &Document) -> String {
 }
 
 /// Names the memory that neighbours use, and the neighbour with the most samples and messages.
-fn neighbour_memory(node: &Node, memory: NeighbourMemory, names: &BTreeMap<&str, &str>) -> String {
+fn neighbour_memory(node: &NodeJson, memory: MemoryJson, names: &BTreeMap<&str, &str>) -> String {
     let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
     let (used, limit) = (megabytes(memory.used_bytes), megabytes(memory.bytes));
     let neighbours = node.links.iter().flat_map(|link| &link.neighbours);
@@ -102,14 +104,14 @@ fn slow(node: &str, link: &str, other: &str, us: u64) -> String {
     format!("{node}.{link}: slow link, {other} counts as down after {seconds} s of silence")
 }
 
-fn repaired(node: &str, link: &str, row: Repaired) -> String {
+fn repaired(node: &str, link: &str, row: RepairedJson) -> String {
     let pieces = show::count(usize::try_from(row.repeated).unwrap_or(usize::MAX), "piece");
     let samples = show::count(usize::try_from(row.given_up).unwrap_or(usize::MAX), "sample");
     let bytes = row.repeated_bytes;
     format!("{node}.{link}: {pieces} retransmitted ({bytes} bytes), {samples} given up")
 }
 
-fn muted(node: &str, link: &str, peer: &str, row: &Muted) -> String {
+fn muted(node: &str, link: &str, peer: &str, row: &MutedJson) -> String {
     let is = if row.muted { "is muted" } else { "was muted" };
     let (times, dropped) =
         (show::count(usize::try_from(row.times).unwrap_or(usize::MAX), "time"), row.dropped);
@@ -122,7 +124,7 @@ fn muted(node: &str, link: &str, peer: &str, row: &Muted) -> String {
     format!("{node}.{link}: {peer} {is} ({flood} flood): {times}, {dropped} of its {what} dropped")
 }
 
-fn nodes(document: &Document) -> Table {
+fn nodes(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("node", Left),
         ("id", Left),
@@ -144,7 +146,7 @@ fn nodes(document: &Document) -> Table {
     table
 }
 
-fn publishers(document: &Document) -> Table {
+fn publishers(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("tag", Name),
         ("node", Left),
@@ -174,7 +176,7 @@ fn publishers(document: &Document) -> Table {
 }
 
 /// Returns the requested place of the scaling, and with `auto` the nodes that scale.
-fn place(subscription: &crate::status::Subscription) -> String {
+fn place(subscription: &paceline_http::status::SubscriptionJson) -> String {
     let mut places = subscription.scaled_at.clone();
     places.dedup();
     match (subscription.proxy.as_str(), places.is_empty()) {
@@ -183,7 +185,7 @@ fn place(subscription: &crate::status::Subscription) -> String {
     }
 }
 
-fn subscriptions(document: &Document) -> Table {
+fn subscriptions(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("pattern", Name),
         ("node", Left),
@@ -222,7 +224,7 @@ fn subscriptions(document: &Document) -> Table {
     table
 }
 
-fn buffers(document: &Document) -> Table {
+fn buffers(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("pattern", Name),
         ("node", Left),
@@ -254,11 +256,11 @@ fn buffers(document: &Document) -> Table {
 }
 
 /// Returns every link with its node.
-fn all_links(document: &Document) -> impl Iterator<Item = (&Node, &Link)> {
+fn all_links(document: &StatusJson) -> impl Iterator<Item = (&NodeJson, &LinkJson)> {
     document.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)))
 }
 
-fn links(document: &Document) -> Table {
+fn links(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("node", Left),
         ("link", Left),
@@ -293,7 +295,7 @@ fn links(document: &Document) -> Table {
     table
 }
 
-fn classes(document: &Document) -> Table {
+fn classes(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("link", Left),
         ("class", Left),
@@ -325,7 +327,7 @@ fn classes(document: &Document) -> Table {
     table
 }
 
-fn streams(document: &Document) -> Table {
+fn streams(document: &StatusJson) -> Table {
     let mut table = Table::new(&[
         ("link", Left),
         ("to", Left),
@@ -357,7 +359,7 @@ fn streams(document: &Document) -> Table {
 }
 
 /// Formats the next hop, and the multicast group from which it receives the stream.
-fn to(names: &BTreeMap<&str, &str>, stream: &Stream) -> String {
+fn to(names: &BTreeMap<&str, &str>, stream: &StreamJson) -> String {
     let hop = named(names, &stream.hop);
     match &stream.group {
         Some(group) => format!("{hop} via {group}"),
@@ -367,7 +369,7 @@ fn to(names: &BTreeMap<&str, &str>, stream: &Stream) -> String {
 
 /// Formats the number of violated windows since the stream was opened, and the time of the last
 /// one.
-fn violated(stream: &Stream) -> String {
+fn violated(stream: &StreamJson) -> String {
     let count = of_contract(stream.contracted, stream.violations);
     match stream.broken_ago_us {
         Some(us) => format!("{count}, {} s ago", us / 1_000_000),
@@ -380,7 +382,7 @@ fn of_contract(contracted: bool, count: u64) -> String {
     if contracted { count.to_string() } else { "-".to_owned() }
 }
 
-fn names(document: &Document) -> BTreeMap<&str, &str> {
+fn names(document: &StatusJson) -> BTreeMap<&str, &str> {
     document.nodes.iter().map(|node| (node.id.as_str(), node.name.as_str())).collect()
 }
 
@@ -391,8 +393,8 @@ fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::test_status as status;
-    use crate::table::WIDTH;
+    use crate::status::example::status;
+    use paceline_tool::table::WIDTH;
 
     #[test]
     fn tables_show_requests_and_their_results() {
@@ -433,7 +435,7 @@ robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 
 robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up
 robot.thin: slow link, operator counts as down after 6.30 s of silence
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
-        let text = tables(&Document::new(&status()));
+        let text = tables(&StatusJson::new(&status()));
         assert_eq!(text, format!("{expected}\n"));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
@@ -445,11 +447,11 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         status[0].links[0].muted.clear();
         status[0].links[0].sent.clear();
         status[0].links[0].mended = paceline::status::MendCounters::default();
-        let text = tables(&Document::new(&status));
+        let text = tables(&StatusJson::new(&status));
         assert!(
             text.ends_with("operator robot/**: refused: link 'thin' can't carry it\n"),
             "{text}"
         );
-        assert!(tables(&Document::new(&[])).starts_with("no other node answers"));
+        assert!(tables(&StatusJson::new(&[])).starts_with("no other node answers"));
     }
 }

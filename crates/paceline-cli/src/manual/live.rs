@@ -1,9 +1,9 @@
 //! Completion of the tags and nodes that exist now: each shell runs a hidden command for them.
 
 use crate::config::NodeArgs;
-use crate::show;
 use clap_complete::Shell;
 use paceline::{Node, Pattern};
+use paceline_tool::show;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

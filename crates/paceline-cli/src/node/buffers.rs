@@ -1,9 +1,9 @@
 //! The pull buffers that a node keeps for other nodes.
 
 use crate::args::BufferSpec;
-use crate::exit;
 use paceline::pull::Buffer;
 use paceline::{Node, SubscribeError};
+use paceline_tool::exit;
 
 /// The open buffers; dropping a buffer closes it.
 #[derive(Default)]

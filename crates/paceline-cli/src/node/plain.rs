@@ -1,10 +1,10 @@
 //! The bridge to plain Zenoh programs, open while the configuration enables it.
 
 use crate::config::Settings;
-use crate::{exit, log};
 use paceline::status::DropReason;
 use paceline::{Node, NodeBuilder};
 use paceline_plain::{MESSAGE_BYTES_MAX, Plain, PlainConfig, PlainError};
+use paceline_tool::{exit, log};
 use serde::Serialize;
 
 /// The bridge to plain Zenoh programs, if it is enabled.

@@ -3,9 +3,9 @@
 use super::buffers::Buffers;
 use super::plain::{self, PlainSide};
 use crate::config::Settings;
-use crate::log;
 use paceline::class::LinkClass;
 use paceline::{Capacity, Node};
+use paceline_tool::log;
 
 /// One difference between two configurations.
 #[derive(Clone, Debug, PartialEq)]

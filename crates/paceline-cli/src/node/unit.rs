@@ -1,6 +1,7 @@
 //! `paceline node --print-unit`: a systemd unit that runs the node as a service.
 
-use crate::{again, show};
+use crate::again;
+use paceline_tool::show;
 use std::ffi::OsString;
 use std::process::ExitCode;
 

@@ -1,17 +1,11 @@
-//! The command lines of `watch` and `trace`, and of the old names `hz`, `bw`, `delay` and `echo`.
+//! The command lines of `watch` and `trace`.
 
 use super::Measure;
 use crate::args::{self, WishArgs};
 use crate::config::NodeArgs;
-use crate::exit;
 use paceline::{Node, Pattern, SubscriberBuilder};
+use paceline_tool::exit;
 use std::time::Duration;
-
-const AFTER: &str = "\
-Without a requested rate or size, it receives every sample if no link on the path has a capacity. Otherwise it \
-receives the same samples as a subscription behind the same links, which adds no load to them; --max-hz or --every \
-requests samples that no such subscription receives. It prints the lines of `ros2 topic` once per second, and the \
-requested, granted and delivered rate.";
 
 const AFTER_WATCH: &str = "\
 paceline watch robot/camera --hz
@@ -22,10 +16,6 @@ receives the same samples as a subscription behind the same links, which adds no
 requests samples that no such subscription receives. --hz, --bw and --delay print the lines of `ros2 topic` once \
 per second, and the requested, granted and delivered rate. --print prints text and JSON unchanged, one line for a \
 picture, sound or video, and hexadecimal digits for all other payloads; --- follows each sample.";
-
-const AFTER_ECHO: &str = "\
-Prints text and JSON unchanged, one line for a picture, sound or video, and hexadecimal digits for all other \
-payloads; --- follows each sample. It requests the same samples as `paceline watch`.";
 
 const AFTER_TRACE: &str = "\
 Prints the age of each sample, the uncertainty of the age, and the time in each part of the path. At the end it \
@@ -82,32 +72,12 @@ pub(crate) struct WatchArgs {
     pub(crate) look: LookArgs,
 }
 
-/// Arguments of `paceline hz`, `bw` and `delay`, the old names of `paceline watch`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = AFTER, allow_negative_numbers = true)]
-pub(crate) struct MeterArgs {
-    #[command(flatten)]
-    pub(crate) meter: MeterFlags,
-    #[command(flatten)]
-    pub(crate) look: LookArgs,
-}
-
 /// Flags of a measurement.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MeterFlags {
     /// Number of samples to measure over, 1 to 100000; defaults to 10000, for bandwidth to 100
     #[arg(long, short, value_name = "N", value_parser = args::window)]
     pub(crate) window: Option<usize>,
-}
-
-/// Arguments of `paceline echo`, the old name of `paceline watch --print`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_ECHO, allow_negative_numbers = true)]
-pub(crate) struct EchoArgs {
-    #[command(flatten)]
-    pub(crate) echo: EchoFlags,
-    #[command(flatten)]
-    pub(crate) look: LookArgs,
 }
 
 /// Flags of printed samples.

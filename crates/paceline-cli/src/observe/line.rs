@@ -3,10 +3,10 @@
 use super::args::LookArgs;
 use super::meter::Figures;
 use crate::args::RequestedRate;
-use crate::show;
-use crate::stats::by_reason;
 use paceline::contract::Form;
 use paceline::status::Drops;
+use paceline_tool::show;
+use paceline_tool::stats::by_reason;
 use serde::Serialize;
 use std::num::NonZeroU32;
 

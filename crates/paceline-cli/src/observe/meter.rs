@@ -1,7 +1,7 @@
 //! Measurements over a window of samples, printed in the format of `ros2 topic`.
 
 use super::Measure;
-use crate::stats::round3;
+use paceline_tool::stats::round3;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! The content of an `--out` file, determined by its file extension.
 
-use crate::exit;
 use anyhow::anyhow;
 use paceline::Sample;
+use paceline_tool::exit;
 use std::path::Path;
 
 /// The supported file types, for error messages.

@@ -1,12 +1,12 @@
 //! `paceline sub --play`: shows pictures in a window of ffplay.
 
-use super::unwrapped;
-use crate::exit;
 use crate::programs;
-use crate::show::StdoutClosed;
 use anyhow::{Context as _, anyhow};
 use paceline::{Sample, Tag};
 use paceline_media::{ColourRange, Format, MediaError};
+use paceline_tool::exit;
+use paceline_tool::ros::unwrapped;
+use paceline_tool::show::StdoutClosed;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};

@@ -50,16 +50,16 @@ impl SampleLine {
             tag: delivery.tag.to_string(),
             publisher: delivery.publisher.to_string(),
             seq: delivery.seq,
-            age_us: crate::show::micros(delivery.age),
+            age_us: paceline_tool::show::micros(delivery.age),
             late: delivery.late,
             actuation: delivery.actuation.map(|decision| match decision {
                 Actuation::Command { .. } => "command",
                 Actuation::Safe => "safe",
             }),
             fresh_us: delivery.actuation.and_then(|decision| match decision {
-                Actuation::Command { until } => {
-                    Some(crate::show::micros(until.saturating_duration_since(Instant::now())))
-                }
+                Actuation::Command { until } => Some(paceline_tool::show::micros(
+                    until.saturating_duration_since(Instant::now()),
+                )),
                 Actuation::Safe => None,
             }),
             order: delivery.placement.map(|place| match place {

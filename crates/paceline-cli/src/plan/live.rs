@@ -3,15 +3,15 @@
 
 use super::read::{Choices, CostName, DelayName};
 use crate::config::NodeArgs;
-use crate::exit;
 use crate::status::{describe_tags, settle};
-use crate::stop::Stop;
 use paceline::contract::{Form, GrantedHop, Proxy};
 use paceline::network::{NetworkStream, NetworkView};
 use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus, PublisherId, SubscriptionId};
 use paceline::{Node, Pattern};
 use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, Planned, SampleCpu};
 use paceline_sched::{Capacity, Duration};
+use paceline_tool::exit;
+use paceline_tool::stop::Stop;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration as Wait;
 

@@ -1,9 +1,9 @@
 //! A plan as JSON and as tables.
 
 use super::live::{Live, bits_of};
-use crate::show;
-use crate::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use paceline_plan::{Objective, PlanError, PlanProblem, PlanState, Planned, PlannedProxy, cost_of};
+use paceline_tool::show;
+use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 

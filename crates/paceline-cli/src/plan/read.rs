@@ -1,7 +1,5 @@
 //! Reads a problem from JSON. Every error names the field, its value and a fix.
 
-use crate::describe::fields::Fields;
-use crate::describe::json::Json;
 use clap::ValueEnum;
 use paceline_plan::graphml::Topology;
 use paceline_plan::{
@@ -10,6 +8,8 @@ use paceline_plan::{
 };
 use paceline_sched::units;
 use paceline_sched::{Capacity, Duration};
+use paceline_tool::describe::fields::Fields;
+use paceline_tool::describe::json::Json;
 use std::collections::BTreeMap;
 
 const PROBLEM: &[&str] =

@@ -1,9 +1,9 @@
 //! Waits until all current subscribers are connected, so that they receive the first samples: video can be
 //! decoded only from its first picture on.
 
-use crate::stop::Stop;
 use paceline::status::{NodeStatus, SubscriptionStatus};
 use paceline::{Node, Pattern, Publisher};
+use paceline_tool::stop::Stop;
 use std::time::{Duration, Instant};
 
 /// Time limit of the wait.

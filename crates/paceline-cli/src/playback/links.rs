@@ -1,9 +1,9 @@
 //! The final counts of this node's links.
 
-use crate::show;
-use crate::stats::by_reason;
 use paceline::Node;
 use paceline::status::{Drops, LinkStatus, StreamCounters};
+use paceline_tool::show;
+use paceline_tool::stats::by_reason;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

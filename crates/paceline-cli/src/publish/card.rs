@@ -3,11 +3,11 @@
 use super::adapt::Quality;
 use super::source::{Next, Opened, Origin, Source};
 use crate::args::CardSpec;
-use crate::pacer::unix_micros;
 use anyhow::Context as _;
 use bytes::Bytes;
 use paceline::{Encoding, Size};
 use paceline_media::TestCard;
+use paceline_tool::host::unix_micros;
 use std::time::Duration;
 
 /// A test card and its JPEG quality.
@@ -38,7 +38,7 @@ impl Source for Card {
 /// Creates the test card that the command line describes.
 pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
     let mut card = TestCard::new(spec.size)
-        .map_err(|error| crate::exit::usage(format!("--test-card: {error}")))?;
+        .map_err(|error| paceline_tool::exit::usage(format!("--test-card: {error}")))?;
     card.draw_jpeg(0, 0, quality).context("cannot draw the test card")?;
     let CardSpec { size, hz } = spec;
     Ok(Opened {

@@ -1,9 +1,9 @@
 //! File types, recognised by file extension. Text files of unknown type are published line by line.
 
 use super::input::Place;
-use crate::exit;
 use paceline_media::codec::Codec;
 use paceline_media::stream::Container;
+use paceline_tool::exit;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;

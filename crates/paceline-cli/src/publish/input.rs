@@ -1,7 +1,7 @@
 //! The input of a stream: a file, standard input, a FIFO or a socket.
 
-use crate::exit;
 use anyhow::anyhow;
+use paceline_tool::exit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};

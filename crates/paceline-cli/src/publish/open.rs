@@ -4,7 +4,7 @@ use super::args::PubArgs;
 use super::pieces::Cut;
 use super::source::Opened;
 use super::{card, files, media, value};
-use crate::stop::Stop;
+use paceline_tool::stop::Stop;
 use std::path::Path;
 
 /// Default JPEG quality of the test card.
@@ -16,12 +16,12 @@ pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>
         return card::open(spec, args.quality.unwrap_or(QUALITY)).map(Some);
     }
     if args.adapt {
-        return Err(crate::exit::usage(
+        return Err(paceline_tool::exit::usage(
             "--adapt: only the test card is encoded here; give --test-card, or leave --adapt out",
         ));
     }
     if args.quality.is_some() {
-        return Err(crate::exit::usage(
+        return Err(paceline_tool::exit::usage(
             "--quality: only the test card is encoded here; give --test-card, or leave --quality \
              out",
         ));
@@ -35,7 +35,7 @@ pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>
     }
     let known = file.and_then(files::container);
     match (args.chunk, &args.encoding) {
-        (Some(_), _) if known.is_some() => Err(crate::exit::usage(format!(
+        (Some(_), _) if known.is_some() => Err(paceline_tool::exit::usage(format!(
             "--chunk: {} is published sample by sample; leave --chunk out",
             file.unwrap_or(Path::new("-")).display()
         ))),

@@ -6,10 +6,10 @@ use super::news::News;
 use super::source::{Next, Origin, Piece, Source};
 use crate::pacer::Pacer;
 use crate::playback::{Counts, Reporter};
-use crate::show;
-use crate::stop::{STOP_SLICE, Stop};
 use anyhow::Context as _;
 use paceline::{Node, Publisher, PutOptions, Timestamp};
+use paceline_tool::show;
+use paceline_tool::stop::{STOP_SLICE, Stop};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,8 @@
 //! A file that is read as a whole.
 
-use crate::exit;
 use anyhow::{anyhow, bail};
 use bytes::Bytes;
+use paceline_tool::exit;
 use std::io::{self, Read as _};
 use std::path::Path;
 

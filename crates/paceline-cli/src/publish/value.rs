@@ -3,10 +3,10 @@
 use super::args::PubArgs;
 use super::files;
 use super::source::{Next, Opened, Origin, Source};
-use crate::exit::usage;
-use crate::show;
 use bytes::Bytes;
 use paceline::Encoding;
+use paceline_tool::exit::usage;
+use paceline_tool::show;
 use std::path::Path;
 use std::time::Duration;
 

@@ -2,11 +2,11 @@
 
 use crate::args::{self, RequestedRate, WishArgs};
 use crate::config::NodeArgs;
-use crate::show::micros;
 use paceline::contract::{Form, Proxy, Retransmit};
 use paceline::delivery::Otherwise;
 use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_record::{Asked, Compression};
+use paceline_tool::show::micros;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -112,7 +112,7 @@ impl Wish {
     pub(super) fn words(&self) -> String {
         let Asked { mut form, within_us, loss, .. } = self.asked.clone();
         if let Some(us) = within_us {
-            form.push_str(&format!(" within {} ms", crate::show::millis(us)));
+            form.push_str(&format!(" within {} ms", paceline_tool::show::millis(us)));
         }
         if let Some(loss) = loss {
             form.push_str(&format!(" loss {loss}"));

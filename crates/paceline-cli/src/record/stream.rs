@@ -1,7 +1,7 @@
 //! The statistics of one publisher's samples: count, age and gaps.
 
 use super::args::Wish;
-use crate::stats::{Tally, Windows};
+use crate::tally::{Tally, Windows};
 use paceline::Sample;
 use paceline_record::{AgeQuantiles, DeliveryStatistics, RecordedEvent};
 use std::time::Instant;

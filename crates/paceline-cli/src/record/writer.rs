@@ -259,7 +259,7 @@ fn about(
     About {
         kind: delivery.kind.to_string(),
         node: source.map(|source| source.node.clone()).unwrap_or_default(),
-        period_us: source.and_then(|source| source.period).map(crate::show::micros),
+        period_us: source.and_then(|source| source.period).map(paceline_tool::show::micros),
         asked: wish.words(),
         granted: promised.unwrap_or_else(|| "best effort".to_owned()),
         declared: source.map(|source| declared(source, wish)).unwrap_or_default(),

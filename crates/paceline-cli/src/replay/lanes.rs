@@ -2,10 +2,10 @@
 
 use super::args::ReplayArgs;
 use crate::args as values;
-use crate::exit;
 use crate::playback::{Topic, declare_with};
 use paceline::{Encoding, Node, PublishError, Publisher, Size, Tag};
 use paceline_record::{Body, Declared, Lane, Survey};
+use paceline_tool::exit;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

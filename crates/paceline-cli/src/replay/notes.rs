@@ -1,7 +1,7 @@
 //! Notes about the defects of a file.
 
-use crate::show;
 use paceline_record::{Jump, Jumps, Order, Survey};
+use paceline_tool::show;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

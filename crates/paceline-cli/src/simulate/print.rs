@@ -1,8 +1,8 @@
 //! The summary of a run as tables.
 
-use crate::table::{Align, Table};
 use paceline_sched::Duration;
 use paceline_sim::scenario::{FaultRow, Flow, LinkRow, StreamRow, Summary};
+use paceline_tool::table::{Align, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -1,17 +1,16 @@
 //! `paceline sub --dry-run`: queries the admission test without reserving.
 
 use super::{OFFERS_MAX, SubArgs};
-use crate::args::{self, WishArgs};
+use crate::args::WishArgs;
 use crate::config::NodeArgs;
-use crate::exit::{self, REFUSED};
 use crate::notices;
-use crate::show;
-use crate::status::{ReservedHop, settle, wait_for};
-use crate::stop::Stop;
-use paceline::contract::{
-    BestEffort, Grant, GrantedHop, Offer, OppositeStream, Proxy, Quote, Refusal,
-};
+use crate::status::{settle, wait_for};
+use paceline::contract::{BestEffort, Grant, GrantedHop, Offer, OppositeStream, Quote, Refusal};
 use paceline::{Node, Pattern, SubscriberBuilder};
+use paceline_http::status::HopJson;
+use paceline_tool::exit::{self, REFUSED};
+use paceline_tool::show;
+use paceline_tool::stop::Stop;
 use serde::Serialize;
 use std::num::NonZeroU32;
 use std::process::ExitCode;
@@ -19,33 +18,6 @@ use std::time::{Duration, Instant};
 
 /// Default of the longest wait for a publisher.
 const WAIT: Duration = Duration::from_millis(2_500);
-
-const AFTER: &str = "\
-Nothing is reserved, so another subscriber may take the bandwidth first. The answer is valid for this place: run it \
-on the subscriber's host, with its --link flags. Exits with 0 if every matching publisher would grant the request, \
-with 3 otherwise.";
-
-/// Options of `paceline ask`, the old name of `paceline sub --dry-run`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = AFTER)]
-pub(crate) struct AskArgs {
-    /// A tag, or a pattern in which * matches one chunk and ** any number: robot/**
-    #[arg(value_name = "TAG", value_parser = Pattern::new)]
-    pattern: Pattern,
-    #[command(flatten)]
-    wish: WishArgs,
-    /// Node that reduces rate and size: publisher, subscriber, node:NAME or auto
-    #[arg(long, value_name = "WHERE", value_parser = args::proxy, default_value = "publisher")]
-    proxy: Proxy,
-    /// Gives up after this time without a publisher
-    #[arg(long, value_name = "TIME", value_parser = args::wait, default_value = "2.5s")]
-    timeout: Duration,
-    /// Prints a JSON object for each publisher
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    node: NodeArgs,
-}
 
 /// A request that is checked and not reserved.
 struct Query<'a> {
@@ -80,9 +52,9 @@ struct Line {
     bound_us: Option<u64>,
     /// One period on each hop: an estimate, with and without a contract.
     estimate_us: Option<u64>,
-    hops: Vec<ReservedHop>,
+    hops: Vec<HopJson>,
     /// The second path of a request with `--spare`.
-    spare: Vec<ReservedHop>,
+    spare: Vec<HopJson>,
     refusal: Option<RefusalLine>,
     /// The other half of a request with `--with`.
     opposite: Option<OppositeLine>,
@@ -97,7 +69,7 @@ struct Line {
 struct OppositeLine {
     tag: String,
     bound_us: Option<u64>,
-    hops: Vec<ReservedHop>,
+    hops: Vec<HopJson>,
     refusal: Option<RefusalLine>,
 }
 
@@ -132,21 +104,6 @@ pub(super) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
         idle: args.idle,
         offers: if args.take_offer { OFFERS_MAX } else { 0 },
         timeout: args.timeout.unwrap_or(WAIT),
-        json: args.json,
-        node: &args.node,
-    };
-    query.run()
-}
-
-/// Checks the request of `paceline ask`.
-pub(crate) fn run_ask(args: &AskArgs) -> anyhow::Result<ExitCode> {
-    let query = Query {
-        pattern: &args.pattern,
-        wish: &args.wish,
-        apply: &|builder| args.wish.apply(builder).proxy(args.proxy.clone()),
-        idle: None,
-        offers: 0,
-        timeout: args.timeout,
         json: args.json,
         node: &args.node,
     };
@@ -288,8 +245,8 @@ fn describe_hops(text: &mut String, grant: Option<&Grant>, path: impl Fn(&Grant)
     }
 }
 
-fn reserved_hops(grant: Option<&Grant>) -> Vec<ReservedHop> {
-    ReservedHop::of_path(grant.map_or(&[], |grant| &grant.hops))
+fn reserved_hops(grant: Option<&Grant>) -> Vec<HopJson> {
+    HopJson::of_path(grant.map_or(&[], |grant| &grant.hops))
 }
 
 impl Line {
@@ -312,7 +269,7 @@ impl Line {
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
             estimate_us: quote.estimate.map(|it| show::micros(it.delay().into())),
             hops: reserved_hops(grant),
-            spare: ReservedHop::of_path(grant.map_or(&[], |grant| &grant.spare)),
+            spare: HopJson::of_path(grant.map_or(&[], |grant| &grant.spare)),
             refusal: quote.refusal.as_ref().map(RefusalLine::new),
             opposite,
             idle_us: idle.map(show::micros),

@@ -1,8 +1,9 @@
 //! The last line of `--json`.
 
 use super::timed::{DecisionCounts, SpacingLine, SyncLine};
-use crate::stats::{Ages, by_reason};
+use crate::tally::Ages;
 use paceline::status::Drops;
+use paceline_tool::stats::by_reason;
 use serde::Serialize;
 
 /// The last line of `--json`.

@@ -1,8 +1,8 @@
 //! The measurements of delivery by time in the lines of `sub`.
 
 use super::Session;
-use crate::show;
 use paceline::delivery::{Decisions, Resumption, Silence, SpacingReport, SyncReport};
+use paceline_tool::show;
 use serde::Serialize;
 
 /// The decisions of `--fresh`.

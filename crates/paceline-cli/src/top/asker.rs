@@ -1,8 +1,9 @@
 //! Queries the nodes on a separate thread, so that the user interface can end while an answer is pending.
 
-use crate::status::{Document, Reader, settle_and};
-use crate::stop::Stop;
+use crate::status::settle_and;
 use paceline::Node;
+use paceline_http::status::{StatusJson, StatusReader};
+use paceline_tool::stop::Stop;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The nodes' answers, with the time of the query.
 pub(super) struct Reading {
     pub(super) at: Instant,
-    pub(super) document: Document,
+    pub(super) document: StatusJson,
     /// Number of known nodes other than this one.
     pub(super) known: usize,
 }
@@ -25,7 +26,7 @@ impl Asker {
     /// Queries the nodes every `interval` until `stop` is requested.
     pub(super) fn start(
         node: Node,
-        mut reader: Reader,
+        mut reader: StatusReader,
         timeout: Duration,
         interval: Duration,
         stop: Stop,

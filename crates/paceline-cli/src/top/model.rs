@@ -1,9 +1,9 @@
 //! Derives the displayed data from readings: rates and means are differences between two readings. Uses no
 //! clock: counts have timestamps from the node that counted.
 
-use crate::show;
-use crate::status::{Document, Link, Node, Stream, Subscription};
 use paceline::status::Drops;
+use paceline_http::status::{LinkJson, NodeJson, StatusJson, StreamJson, SubscriptionJson};
+use paceline_tool::show;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const GONE_FOR: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Order {
     Tag,
-    Node,
+    NodeJson,
     Rate,
     Bits,
     Delay,
@@ -26,13 +26,13 @@ pub(super) enum Order {
 impl Order {
     /// All columns, in the order in which the sort key cycles.
     pub(super) const ALL: [Self; 7] =
-        [Self::Tag, Self::Node, Self::Rate, Self::Bits, Self::Delay, Self::Late, Self::Drops];
+        [Self::Tag, Self::NodeJson, Self::Rate, Self::Bits, Self::Delay, Self::Late, Self::Drops];
 
     /// Returns the column's name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tag => "tag",
-            Self::Node => "node",
+            Self::NodeJson => "node",
             Self::Rate => "rate",
             Self::Bits => "bits",
             Self::Delay => "delay",
@@ -111,9 +111,9 @@ pub(super) struct View {
 /// A node's last two answers.
 #[derive(Debug)]
 struct Known {
-    node: Node,
+    node: NodeJson,
     at: Instant,
-    before: Option<Node>,
+    before: Option<NodeJson>,
 }
 
 /// The state derived from all readings.
@@ -126,7 +126,7 @@ pub(super) struct Model {
 
 impl Model {
     /// Adds a reading; `known` is the number of all other nodes, including those not queried.
-    pub(super) fn take(&mut self, document: Document, at: Instant, known: usize) {
+    pub(super) fn take(&mut self, document: StatusJson, at: Instant, known: usize) {
         self.now = Some(at);
         self.known = known;
         for node in document.nodes {
@@ -155,7 +155,7 @@ impl Model {
                 false => view.nodes += 1,
             }
             // Links to processes of the same host appear and disappear; an empty one is not interesting.
-            let idle = |link: &&Link| {
+            let idle = |link: &&LinkJson| {
                 link.hops.is_empty()
                     && link.streams.is_empty()
                     && link.capacity_bits_per_s.is_none()
@@ -187,7 +187,7 @@ fn sort(rows: &mut [Row], order: Order, turned: bool) {
         // Numbers sort in descending order.
         let by = match order {
             Order::Tag => name(),
-            Order::Node => a.place.cmp(&b.place),
+            Order::NodeJson => a.place.cmp(&b.place),
             Order::Rate => b.rate_hz.total_cmp(&a.rate_hz),
             Order::Bits => b.bits_per_s.cmp(&a.bits_per_s),
             Order::Delay => b.delay_us.cmp(&a.delay_us),
@@ -231,8 +231,8 @@ fn seconds(now_us: u64, before_us: u64) -> Option<f64> {
 
 /// Returns the stream in the previous reading. Several streams can have the same key while one replaces
 /// another. Takes the one with the greatest count that does not exceed the current count.
-fn stream_before<'a>(link: &'a Link, stream: &Stream) -> Option<&'a Stream> {
-    let same = |other: &&Stream| {
+fn stream_before<'a>(link: &'a LinkJson, stream: &StreamJson) -> Option<&'a StreamJson> {
+    let same = |other: &&StreamJson| {
         (&other.publisher, &other.hop, &other.asked.form)
             == (&stream.publisher, &stream.hop, &stream.asked.form)
             && other.offered <= stream.offered
@@ -241,15 +241,18 @@ fn stream_before<'a>(link: &'a Link, stream: &Stream) -> Option<&'a Stream> {
 }
 
 impl Known {
-    fn link_before(&self, link: &Link) -> Option<&Link> {
+    fn link_before(&self, link: &LinkJson) -> Option<&LinkJson> {
         self.before.iter().flat_map(|node| &node.links).find(|other| other.name == link.name)
     }
 
-    fn link_row(&self, link: &Link, names: &BTreeMap<&str, &str>, gone: bool) -> LinkRow {
+    fn link_row(&self, link: &LinkJson, names: &BTreeMap<&str, &str>, gone: bool) -> LinkRow {
         let to: Vec<&str> = link.hops.iter().map(|hop| named(names, hop)).collect();
         let used = self.link_before(link).filter(|_| !gone).and_then(|before| {
             let seconds = seconds(link.at_us, before.at_us)?;
-            Some(crate::status::bits_per_s(grown(link.wire_bytes, before.wire_bytes), seconds))
+            Some(paceline_http::status::bits_per_s(
+                grown(link.wire_bytes, before.wire_bytes),
+                seconds,
+            ))
         });
         LinkRow {
             place: format!("{}.{}", self.node.name, link.name),
@@ -267,8 +270,8 @@ impl Known {
 
     fn stream_row(
         &self,
-        link: &Link,
-        stream: &Stream,
+        link: &LinkJson,
+        stream: &StreamJson,
         names: &BTreeMap<&str, &str>,
         gone: bool,
     ) -> Row {
@@ -276,7 +279,7 @@ impl Known {
         let before = link_before.and_then(|link| stream_before(link, stream));
         let seconds = link_before.and_then(|before| seconds(link.at_us, before.at_us));
         let seconds = seconds.filter(|_| before.is_some() && !gone);
-        let was = |of: fn(&Stream) -> u64| grown(of(stream), before.map_or(0, of));
+        let was = |of: fn(&StreamJson) -> u64| grown(of(stream), before.map_or(0, of));
         let (entered, sent) = (was(|s| s.ages.entered), was(|s| s.sent));
         let mean = |sum: u64, count: u64| sum.checked_div(count);
         let came = mean(was(|s| s.ages.entered_us), entered);
@@ -287,7 +290,8 @@ impl Known {
             to: named(names, &stream.hop).to_owned(),
             form: stream.asked.form.clone(),
             rate_hz: seconds.map_or(0.0, |seconds| per_second(sent, seconds)),
-            bits_per_s: seconds.map_or(0, |s| crate::status::bits_per_s(was(|s| s.bytes), s)),
+            bits_per_s: seconds
+                .map_or(0, |s| paceline_http::status::bits_per_s(was(|s| s.bytes), s)),
             delay_us: left
                 .zip(came)
                 .map(|(left, came)| left.saturating_sub(came))
@@ -301,12 +305,12 @@ impl Known {
         }
     }
 
-    fn subscription_row(&self, row: &Subscription, gone: bool) -> Row {
+    fn subscription_row(&self, row: &SubscriptionJson, gone: bool) -> Row {
         let node = self.before.as_ref();
         let before = node.and_then(|node| node.subscriptions.iter().find(|old| old.id == row.id));
         let seconds = node.and_then(|node| seconds(self.node.at_us, node.at_us));
         let seconds = seconds.filter(|_| before.is_some() && !gone);
-        let was = |of: fn(&Subscription) -> u64| grown(of(row), before.map_or(0, of));
+        let was = |of: fn(&SubscriptionJson) -> u64| grown(of(row), before.map_or(0, of));
         let delivered = was(|s| s.delivered);
         Row {
             tag: row.pattern.clone(),
@@ -314,7 +318,8 @@ impl Known {
             to: String::new(),
             form: row.asked.form.clone(),
             rate_hz: seconds.map_or(0.0, |seconds| per_second(delivered, seconds)),
-            bits_per_s: seconds.map_or(0, |s| crate::status::bits_per_s(was(|s| s.bytes), s)),
+            bits_per_s: seconds
+                .map_or(0, |s| paceline_http::status::bits_per_s(was(|s| s.bytes), s)),
             delay_us: row.age_mean_us.filter(|_| !gone),
             bound_us: row.within_us,
             late: was(|s| s.late),

@@ -1,8 +1,8 @@
 //! The terminal in raw mode on the alternate screen. It is restored on drop and on a panic.
 
-use crate::show::written;
 use anyhow::Context as _;
 use paceline::text::escape;
+use paceline_tool::show::written;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::io::{self, IsTerminal as _, Write as _};

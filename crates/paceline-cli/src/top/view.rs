@@ -2,8 +2,8 @@
 
 use super::keys::Key;
 use super::model::{LinkRow, Order, Row, View};
-use crate::show;
-use crate::table::{Align, Align::Left, Align::Right, Table, WIDTH};
+use paceline_tool::show;
+use paceline_tool::table::{Align, Align::Left, Align::Right, Table, WIDTH};
 use std::fmt::Write as _;
 
 /// The effect of a key.

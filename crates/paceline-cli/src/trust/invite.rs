@@ -9,10 +9,10 @@ use super::code::{Code, SECRET_BYTES, hash_of};
 use super::exchange::{
     ASK_BYTES_MAX, Answer, Ask, EXCHANGE_WITHIN, Failure, provider, receive, send,
 };
-use crate::exit;
-use crate::slots::{Client, Limits, Slot, Slots};
-use crate::stop::STOP_SLICE;
 use anyhow::{Context as _, bail};
+use paceline_http::slots::{Client, Slot, SlotLimits, Slots};
+use paceline_tool::exit;
+use paceline_tool::stop::STOP_SLICE;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
@@ -101,7 +101,7 @@ impl Invitation {
     async fn serve(&self, authority: &Authority, stopped: impl Fn() -> bool) -> anyhow::Result<()> {
         let listener = tokio::net::TcpListener::from_std(self.listener.try_clone()?)?;
         let (to, mut outcomes) = mpsc::channel(OUTCOMES_MAX);
-        let (slots, mut attempts) = (Slots::new(Limits::USUAL), Attempts::default());
+        let (slots, mut attempts) = (Slots::new(SlotLimits::USUAL), Attempts::default());
         let until = Instant::now() + WAIT;
         let mut check = interval(STOP_SLICE);
         check.set_missed_tick_behavior(MissedTickBehavior::Delay);

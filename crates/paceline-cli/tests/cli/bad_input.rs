@@ -85,7 +85,7 @@ const CASES: &[Case] = &[
         &["--audio: a is one tag", "leave --audio out"],
     ),
     (
-        &["echo", "a", "--size", "8x8", "--audio", "8000x1"],
+        &["watch", "a", "--print", "--size", "8x8", "--audio", "8000x1"],
         2,
         &["size and audio are both set; set only one"],
     ),
@@ -186,7 +186,6 @@ const CASES: &[Case] = &[
     (&["pub", "a", "-", "--chunk", "64"], 2, &["needs a unit: 64B, 0.064kB (allowed: B, kB,"]),
     (&["top", "--interval", "2"], 2, &["--interval", "needs a unit: 2s"]),
     (&["demo", "--seconds", "20"], 2, &["unexpected argument '--seconds': write --duration 10s"]),
-    (&["bench", "hop"], 2, &["'bench' is a command of the second binary: paceline-lab bench"]),
     (&["pull", "a", "--time", "-10s.."], 2, &["'--time': write --from -10s --to -5s"]),
 ];
 

@@ -123,13 +123,14 @@ fn a_size_of_text_and_the_sound_of_pictures_are_refused_before_the_first_sample(
             "--size: t has the type text/plain, which is not a picture; leave --size out",
         ),
     ] {
-        for command in ["sub", "echo", "hz", "delay", "ask"] {
-            let limit: &[&str] = match command {
-                "ask" => &[],
-                "sub" => &["--timeout", "20s"],
-                _ => &["--duration", "20s"],
-            };
-            let refused = host.run(&[&[command, tag, flag, value][..], limit].concat());
+        for (command, more) in [
+            ("sub", &["--timeout", "20s"][..]),
+            ("sub", &["--dry-run"]),
+            ("watch", &["--print", "--duration", "20s"]),
+            ("watch", &["--hz", "--duration", "20s"]),
+            ("watch", &["--delay", "--duration", "20s"]),
+        ] {
+            let refused = host.run(&[&[command, tag, flag, value][..], more].concat());
             refused.said(2, what);
             assert!(refused.stdout.is_empty(), "{refused:?}");
         }
@@ -146,8 +147,9 @@ fn rates_and_delays_below_a_millisecond_are_not_zero() {
     std::fs::write(host.path("lines"), "a\nb\n".repeat(100)).unwrap();
     let _fast = host.start(&["pub", "t", "--file", "lines", "--hz", "4000", "--loop"]);
     let seconds = format!("{}s", LIMIT.as_secs());
-    for command in ["hz", "delay"] {
-        let reported = host.run(&[command, "t", "--count", "2000", "--duration", &seconds]);
+    for measure in ["--hz", "--delay"] {
+        let watch = ["watch", "t", measure, "--count", "2000", "--duration", &seconds];
+        let reported = host.run(&watch);
         assert_eq!(reported.code, Some(0), "{reported:?}");
         let text = reported.text();
         let spreads: Vec<&str> = text.lines().filter(|line| line.starts_with("\tmin: ")).collect();
@@ -156,7 +158,7 @@ fn rates_and_delays_below_a_millisecond_are_not_zero() {
             let min = line.trim_start_matches("\tmin: ").split('s').next().unwrap();
             assert!(min.parse::<f64>().unwrap() > 0.0, "{line}");
         }
-        if command == "delay" {
+        if measure == "--delay" {
             let heads = text.lines().filter_map(|line| line.strip_prefix("average delay: "));
             assert!(
                 heads.map(|head| head.parse::<f64>().unwrap()).all(|mean| mean > 0.0),
@@ -167,14 +169,16 @@ fn rates_and_delays_below_a_millisecond_are_not_zero() {
 }
 
 #[test]
-fn echo_prints_the_requested_number() {
+fn watch_prints_the_requested_number() {
     let host = Host::new();
     let _node = host.start_node();
     std::fs::write(host.path("lines"), (0..500).map(|n| format!("{n}\n")).collect::<String>())
         .unwrap();
     let _fast = host.start(&["pub", "t", "--file", "lines", "--hz", "2000", "--loop"]);
     for count in [1usize, 7, 300] {
-        let echo = host.run(&["echo", "t", "--count", &count.to_string(), "--duration", "30s"]);
+        let number = count.to_string();
+        let print = ["watch", "t", "--print", "--count", &number, "--duration", "30s"];
+        let echo = host.run(&print);
         assert_eq!(echo.code, Some(0), "{echo:?}");
         assert_eq!(echo.text().lines().filter(|line| *line == "---").count(), count);
     }

@@ -143,7 +143,7 @@ fn require_refuses_best_effort() {
             .concat();
     let recorded = operator.run(&recorded);
     recorded.said(3, "best effort: log: its publishing rate is unknown");
-    let asked = operator.run(&[&["ask"], &wish[..]].concat());
+    let asked = operator.run(&[&["sub"], &wish[..], &["--dry-run"]].concat());
     asked.said(3, "");
     assert!(
         asked.text().contains("no, only as best effort: its publishing rate is unknown"),
@@ -198,10 +198,9 @@ fn a_dry_run_answers_and_reservations_are_listed() {
     ask(&[]).said(0, "");
     ask(&["--within", "0ms"]).said(2, "--within");
     operator
-        .run(&["ask", "nothing", "--timeout", "100ms"])
+        .run(&["sub", "nothing", "--dry-run", "--timeout", "100ms"])
         .said(3, "no publisher of nothing within");
-    // A dry run reserves nothing. `ask` is its old name.
-    operator.run(&["ask", "cam", "--link", &connect]).said(0, "");
+    // A dry run reserves nothing.
     let list = operator.run(&["ls", "--reservations", "--link", &connect]);
     list.said(0, "");
     assert!(list.text().starts_with("nothing is reserved"), "{}", list.text());

@@ -1,4 +1,4 @@
-//! `hz`, `bw`, `delay`, `echo`: output like ROS 2, and by default no additional load on thin links.
+//! `watch`: output like ROS 2, and by default no additional load on thin links.
 
 use crate::host::{Ended, Host, LIMIT, Running, free_port};
 use rustix::process::Signal;
@@ -63,7 +63,7 @@ fn json_reports_published_granted_and_delivered() {
     let host = Host::new();
     let _node = host.start_node();
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
-    let hz = host.run(&["hz", "cam", "--max-hz", "5", "--count", "15", "--json"]);
+    let hz = host.run(&["watch", "cam", "--hz", "--max-hz", "5", "--count", "15", "--json"]);
     assert_eq!(hz.code, Some(0), "{hz:?}");
     let lines = hz.json();
     let last = lines.last().unwrap();
@@ -102,15 +102,15 @@ fn forms(robot: &Host) -> Vec<String> {
 #[test]
 fn an_observer_adds_nothing_to_a_thin_link_by_default() {
     let (robot, operator, _running) = joined();
-    let unasked = operator.run(&["hz", "cam", "--duration", "6s"]);
+    let unasked = operator.run(&["watch", "cam", "--hz", "--duration", "6s"]);
     unasked.said(
         3,
         "cam would arrive over link thin (2 Mbit/s), and no other subscriber receives it there",
     );
     unasked.said(3, "--max-hz 1 for one sample per second");
     assert_eq!(forms(&robot), Vec::<String>::new());
-    let reported =
-        operator.run(&["hz", "cam", "--max-hz", "4", "--count", "4", "--duration", "20s"]);
+    let few = ["watch", "cam", "--hz", "--max-hz", "4", "--count", "4", "--duration", "20s"];
+    let reported = operator.run(&few);
     assert_eq!(reported.code, Some(0), "{reported:?}");
 
     let few = ["sub", "cam", "--max-hz", "5", "--size", "160x120", "--json"];
@@ -119,9 +119,9 @@ fn an_observer_adds_nothing_to_a_thin_link_by_default() {
     while forms(&robot) != ["5 Hz at 160x120"] {
         assert!(Instant::now() < until, "{:?}", forms(&robot));
     }
-    let hz = operator.start(&["hz", "cam", "--json"]);
+    let hz = operator.start(&["watch", "cam", "--hz", "--json"]);
     // A second observer must not keep the first one subscribed.
-    let _other = operator.start(&["bw", "cam", "--json"]);
+    let _other = operator.start(&["watch", "cam", "--bw", "--json"]);
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(forms(&robot), ["5 Hz at 160x120"], "they share one stream");
     sub.signal(Signal::INT);
@@ -139,13 +139,13 @@ fn an_observer_adds_nothing_to_a_thin_link_by_default() {
 }
 
 fn echo(host: &Host, encoding: &[&str], lines: &str, args: &[&str]) -> Ended {
-    let echo = host.start(&[&["echo", "t", "--duration", "30s"], args].concat());
+    let echo = host.start(&[&["watch", "t", "--print", "--duration", "30s"], args].concat());
     let _talk = publish(host, &[&["t"], encoding].concat(), lines);
     echo.ended()
 }
 
 #[test]
-fn echo_prints_text_json_and_fields() {
+fn watch_prints_text_json_and_fields() {
     let host = Host::new();
     let _node = host.start_node();
     let text = echo(&host, &[], "one\ntwo\n", &["--count", "2"]);
@@ -167,7 +167,7 @@ fn an_unknown_tag_is_awaited_and_a_lost_publisher_is_reported() {
     let host = Host::new();
     let _node = host.start_node();
     let _other = host.start(&["pub", "b/other", "--test-card", "160x120@5"]);
-    let hz = host.start(&["hz", "a/cam", "--json"]);
+    let hz = host.start(&["watch", "a/cam", "--hz", "--json"]);
     std::thread::sleep(Duration::from_secs(4));
     let mut card = host.start(&["pub", "a/cam", "--test-card", "160x120@10"]);
     std::thread::sleep(Duration::from_secs(4));
@@ -185,11 +185,13 @@ fn an_unknown_tag_is_awaited_and_a_lost_publisher_is_reported() {
 #[test]
 fn invalid_arguments_are_refused_and_standard_output_may_close() {
     let host = Host::new();
-    host.run(&["hz", "a", "--window", "0"]).said(2, "must be a whole number from 1 to 100000");
-    host.run(&["hz"]).said(2, "<TAG>");
-    host.run(&["bw", "a//b"]).said(2, "a//b");
-    host.run(&["echo", "a", "--field", "x..y"]).said(2, "must be names joined by dots");
-    host.run(&["hz", "a", "--duration", "1s"]).said(3, "no sample within --duration 1s: ");
+    host.run(&["watch", "a", "--hz", "--window", "0"])
+        .said(2, "must be a whole number from 1 to 100000");
+    host.run(&["watch", "--hz"]).said(2, "<TAG>");
+    host.run(&["watch", "a//b", "--bw"]).said(2, "a//b");
+    host.run(&["watch", "a", "--print", "--field", "x..y"]).said(2, "must be names joined by dots");
+    host.run(&["watch", "a", "--hz", "--duration", "1s"])
+        .said(3, "no sample within --duration 1s: ");
     host.run(&["watch", "a"]).said(2, "<--hz|--bw|--delay|--print>");
     host.run(&["watch", "a", "--hz", "--print"]).said(2, "cannot be used with");
     host.run(&["watch", "a", "--bw", "--once"]).said(2, "--once needs --print");
@@ -197,7 +199,7 @@ fn invalid_arguments_are_refused_and_standard_output_may_close() {
     let _card = host.start(&["pub", "cam", "--test-card", "160x120@20"]);
     let print = host.run(&["watch", "cam", "--print", "--once", "--duration", "30s"]);
     assert!(print.text().starts_with("160x120 image/jpeg, "), "{print:?}");
-    let mut echo = Running::unread(host.command(&["echo", "cam"]).spawn().unwrap());
+    let mut echo = Running::unread(host.command(&["watch", "cam", "--print"]).spawn().unwrap());
     assert!(echo.first_line().starts_with("160x120 image/jpeg, "));
     assert_eq!(echo.status().code(), Some(0));
 }

@@ -278,8 +278,8 @@ fn a_shortfall_is_reported_with_its_reason() {
     let slow = host.run(&["sub", "pose", "--max-hz", "1", "--count", "50", "--timeout", "3s"]);
     slow.said(3, "at most 1 Hz were requested, and none was lost");
     // A busy machine may drop samples, which is another reason.
-    let mut runs =
-        (0..3).map(|_| host.run(&["echo", "pose", "--count", "500", "--duration", "3s"]));
+    let print = ["watch", "pose", "--print", "--count", "500", "--duration", "3s"];
+    let mut runs = (0..3).map(|_| host.run(&print));
     let few = runs.find(|few| few.stderr.contains("the publisher sends too few: "));
     assert_eq!(few.expect("one run without drops").code, Some(3));
 }

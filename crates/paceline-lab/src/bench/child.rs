@@ -3,9 +3,9 @@
 use super::interrupt;
 use super::protocol::{Message, Role};
 use anyhow::{Context as _, Result, bail};
-use paceline_cli::support::log;
-use paceline_cli::support::scratch;
-use paceline_cli::support::threads;
+use paceline_tool::log;
+use paceline_tool::scratch;
+use paceline_tool::threads;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

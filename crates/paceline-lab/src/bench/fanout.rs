@@ -6,7 +6,7 @@ use super::report::{Bound, Report, Section, Unit};
 use super::stats::float;
 use super::{OutputArgs, interrupt};
 use anyhow::Result;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) struct Args {
     subscriptions: u32,
     /// Measured time
     #[arg(long = "duration", value_name = "TIME", default_value = "10s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<1, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

@@ -8,7 +8,7 @@ use super::stats::{Samples, float, median};
 use super::{OutputArgs, clock, interrupt};
 use anyhow::Result;
 use paceline::class::Policy;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) struct Args {
     pairs: u32,
     /// Time of each throughput run
     #[arg(long = "duration", value_name = "TIME", default_value = "2s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<1, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

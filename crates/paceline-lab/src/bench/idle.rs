@@ -10,8 +10,8 @@ use super::soak::sums::array;
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
-use paceline_cli::support::scratch::Scratch;
 use paceline_sched::Duration as Delay;
+use paceline_tool::scratch::Scratch;
 use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Args {
     /// Time of each measurement; on slow links at least ten probes
     #[arg(long = "duration", value_name = "TIME", default_value = "20s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<1, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

@@ -11,7 +11,7 @@ use super::stage::Stage;
 use super::{OutputArgs, interrupt};
 use crate::impair::PathArgs;
 use anyhow::Result;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::process::ExitCode;
 
 /// One camera to three subscribers and steering commands over a 2 Mbit/s link

@@ -5,7 +5,7 @@ use super::stats::{Samples, median, millis};
 use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

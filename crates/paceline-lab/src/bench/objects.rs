@@ -28,7 +28,7 @@ use world::Scene;
 pub(super) struct Args {
     /// Virtual time of each run, of which the first 10 s are not measured
     #[arg(long = "duration", value_name = "TIME", default_value = "70s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<15, 600>)]
+          value_parser = paceline_tool::args::seconds::<15, 600>)]
     seconds: u32,
     /// The number from which the cars' drives are drawn
     #[arg(long, value_name = "NUMBER", default_value = "1")]

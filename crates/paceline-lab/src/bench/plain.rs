@@ -7,10 +7,10 @@ mod sessions;
 use super::machine::{Watch, cpu_seconds};
 use super::report::{Bound, Report, Section, Unit};
 use super::stats::{Samples, float, median};
-use super::{OutputArgs, clock, interrupt, zenoh};
+use super::{OutputArgs, clock, interrupt, program, zenoh};
 use ::zenoh::{Session, Wait};
 use anyhow::{Context as _, Result, anyhow};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) struct Args {
     pairs: u32,
     /// Time of each run
     #[arg(long = "duration", value_name = "TIME", default_value = "5s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<1, 3_600>)]
     seconds: u32,
     /// Programs connected to one node, and to a Zenoh router
     #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with = "short",
@@ -153,11 +153,8 @@ impl Node {
         std::fs::create_dir_all(dir).with_context(|| format!("folder {}", dir.display()))?;
         let file = dir.join("config.toml");
         std::fs::write(&file, config).with_context(|| format!("{}", file.display()))?;
-        let mut command = Command::new(std::env::current_exe().context("path of this executable")?);
-        command
-            .args([crate::PACELINE, "node", "--config"])
-            .arg(&file)
-            .env("PACELINE_RUNTIME_DIR", dir);
+        let mut command = Command::new(program::path()?);
+        command.args(["node", "--config"]).arg(&file).env("PACELINE_RUNTIME_DIR", dir);
         let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a node")?;
         let stdout = child.stdout.take().context("output of a node")?;
         let node = Self(child);

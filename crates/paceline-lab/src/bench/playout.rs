@@ -13,7 +13,7 @@ use crate::netns::{self, Namespace};
 use anyhow::{Context as _, Result};
 use paceline::time::ClockConfig;
 use paceline::{LinkConfig, Node};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Args {
     /// Time of the measurement
     #[arg(long = "duration", value_name = "TIME", default_value = "60s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<1, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

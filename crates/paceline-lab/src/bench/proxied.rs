@@ -9,7 +9,7 @@ use super::protocol::{Message, NetLink, Proxied, ProxiedTask, Role};
 use super::stats::{count, float};
 use anyhow::{Context as _, Result};
 use paceline::class::Policy;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -9,7 +9,7 @@ use super::terminal::Terminal;
 use super::{OutputArgs, interrupt};
 use anyhow::{Context as _, Result};
 use paceline::class::Policy;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use serde_json::Value;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Args {
     /// Time of the live streams, without and with the pull
     #[arg(long = "duration", value_name = "TIME", default_value = "40s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<30, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<30, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

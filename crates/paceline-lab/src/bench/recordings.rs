@@ -9,8 +9,8 @@ use super::netns::{self, Rig, THIN_BITS_PER_S};
 use super::report::Report;
 use super::{OutputArgs, interrupt};
 use anyhow::{Result, bail};
-use paceline_cli::support::args;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::args;
+use paceline_tool::scratch::Scratch;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

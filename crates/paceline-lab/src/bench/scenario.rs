@@ -14,11 +14,11 @@ use super::{OutputArgs, interrupt, netns};
 use anyhow::Result;
 use clap::Parser as _;
 use live::Script;
-use paceline_cli::support::args;
-use paceline_cli::support::exit;
-use paceline_cli::support::simulate;
-use paceline_cli::support::spelling;
 use paceline_sim::scenario::{Plan, Summary, run as simulated};
+use paceline_tool::args;
+use paceline_tool::exit;
+use paceline_tool::input;
+use paceline_tool::spelling;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -82,7 +82,7 @@ pub(super) fn run(words: &[OsString]) -> Result<ExitCode> {
 
 impl Args {
     fn script(&self, file: &Path) -> Result<Script> {
-        let (name, text) = simulate::source(file)?;
+        let (name, text) = input::source(file)?;
         let plan = Plan::read(&text, &name).map_err(exit::usage)?;
         let short = if plan.faults.is_empty() { SHORT } else { SHORT_WITH_FAULTS };
         let most = if self.output.short { Some(short) } else { self.duration };

@@ -10,9 +10,9 @@ use super::report::{Bound, Report, Section, Unit};
 use super::stats::float;
 use super::{OutputArgs, interrupt};
 use anyhow::Result;
-use paceline_cli::support::scratch::Scratch;
 use paceline_sched::Policy;
 use paceline_sched::discipline::Eligibility;
+use paceline_tool::scratch::Scratch;
 use std::process::ExitCode;
 use std::time::Duration;
 

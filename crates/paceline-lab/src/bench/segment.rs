@@ -10,7 +10,7 @@ use super::stats::{count, float};
 use crate::netns::{Namespace, remove_leftovers};
 use anyhow::Result;
 use paceline::class::Policy;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::time::{Duration, Instant};
 
 /// The multicast groups of the segment.

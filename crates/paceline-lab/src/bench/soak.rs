@@ -12,7 +12,7 @@ use super::{OutputArgs, interrupt};
 use anyhow::{Result, bail};
 use cast::Cast;
 use fault::{Fault, Plan};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use vitals::Growth;
@@ -22,7 +22,7 @@ use vitals::Growth;
 pub(super) struct Args {
     /// Time with faults
     #[arg(long = "duration", value_name = "TIME", default_value = "30min", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<10, 86_400>)]
+          value_parser = paceline_tool::args::seconds::<10, 86_400>)]
     seconds: u32,
     /// Seed that selects the processes and times of the faults
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -8,7 +8,7 @@ use crate::bench::stats::{Samples, count, float};
 use crate::bench::{clock, interrupt};
 use anyhow::{Context as _, Result, anyhow};
 use paceline::class::Policy;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

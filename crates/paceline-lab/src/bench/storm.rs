@@ -9,10 +9,10 @@ use super::{OutputArgs, interrupt};
 use crate::impair::PathArgs;
 use anyhow::Result;
 use paceline::class::Policy;
-use paceline_cli::support::scratch::Scratch;
 use paceline_sched::LossTolerance;
 use paceline_sched::discipline::RuleSet;
 use paceline_sim::scenario::Windows;
+use paceline_tool::scratch::Scratch;
 use std::process::ExitCode;
 
 /// Three streams with contracts on a 2 Mbit/s link, overloaded at three times its capacity (needs
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 pub(super) struct Args {
     /// Time of each measurement
     #[arg(long = "duration", value_name = "TIME", default_value = "20s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<5, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<5, 3_600>)]
     seconds: u32,
     /// Only these disciplines, by name
     #[arg(long, value_name = "POLICY")]

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Args {
     /// Measured time per spacing and priority
     #[arg(long = "duration", value_name = "TIME", default_value = "10s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<3, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<3, 3_600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

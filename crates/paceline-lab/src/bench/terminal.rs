@@ -1,8 +1,8 @@
 //! Runs a command as a user types it and reads its output.
 
-use super::interrupt;
+use super::{interrupt, program};
 use anyhow::{Context as _, Result, bail};
-use paceline_cli::support::scratch;
+use paceline_tool::scratch;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(super) struct Line {
     pub(super) text: String,
 }
 
-/// A running command of this executable; dropping this kills it.
+/// A running command; dropping this kills it.
 #[derive(Debug)]
 pub(super) struct Terminal {
     command: String,
@@ -37,7 +37,7 @@ impl Terminal {
     ) -> Result<Self> {
         scratch::make(runtime_dir)
             .with_context(|| format!("runtime folder {}", runtime_dir.display()))?;
-        let executable = std::env::current_exe().context("path of this executable")?;
+        let executable = program::path()?;
         let command = format!("paceline {}", words.join(" "));
         let mut starter = match namespace {
             None => Command::new(executable),
@@ -48,7 +48,6 @@ impl Terminal {
             }
         };
         let mut process = starter
-            .arg(crate::PACELINE)
             .args(words)
             .env("PACELINE_RUNTIME_DIR", runtime_dir)
             .stdin(Stdio::null())

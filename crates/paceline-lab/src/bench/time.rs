@@ -19,7 +19,7 @@ use chrony::{Chrony, Client, Server};
 use measured::Measured;
 use paceline::Node;
 use paceline::time::{ClockConfig, SourcePart};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use relay::{Relay, Way};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ use truth::Truth;
 pub(super) struct Args {
     /// Time of each measurement
     #[arg(long = "duration", value_name = "TIME", default_value = "60s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<1, 3_600>)]
+          value_parser = paceline_tool::args::seconds::<1, 3_600>)]
     seconds: u32,
     /// The chronyd to follow and to compare with; by default $PACELINE_CHRONYD, or from the search path
     #[arg(long, value_name = "FILE")]

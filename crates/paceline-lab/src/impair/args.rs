@@ -1,10 +1,10 @@
 //! The options that describe an impaired network.
 
 use super::pump::DIRECTIONS;
-use paceline_cli::support::args;
 use paceline_sched::units::{self, scaled};
 use paceline_sched::{Capacity, Duration};
 use paceline_sim::impair::{Impairment, Loss, PPM_MAX};
+use paceline_tool::args;
 use std::fmt;
 
 /// The longest duration of any option.

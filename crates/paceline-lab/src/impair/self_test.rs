@@ -4,7 +4,7 @@ use super::link::{Link, THREAD};
 use super::{FAR, NEAR};
 use crate::netns::Namespace;
 use anyhow::{Context as _, Result, bail};
-use paceline_cli::support::stats::Histogram;
+use paceline_tool::stats::Histogram;
 use std::net::UdpSocket;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,8 +3,8 @@
 use super::{FAR, NEAR};
 use crate::netns::Namespace;
 use anyhow::{Context as _, Result};
-use paceline_cli::support::exit;
-use paceline_cli::support::scratch;
+use paceline_tool::exit;
+use paceline_tool::scratch;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;

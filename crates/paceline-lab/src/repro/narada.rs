@@ -21,7 +21,7 @@ pub(super) struct Args {
     part: Part,
     /// Measured time of each of the figures 16 to 20
     #[arg(long = "duration", value_name = "TIME", default_value = "5s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<2, 600>)]
+          value_parser = paceline_tool::args::seconds::<2, 600>)]
     seconds: u32,
     /// Writes each figure as FOLDER/figure-NUMBER.svg
     #[arg(long, value_name = "FOLDER")]

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) struct Args {
     /// Measured time of each period and number of interactors
     #[arg(long = "duration", value_name = "TIME", default_value = "5s", conflicts_with = "short",
-          value_parser = paceline_cli::support::args::seconds::<2, 600>)]
+          value_parser = paceline_tool::args::seconds::<2, 600>)]
     seconds: u32,
     #[command(flatten)]
     output: OutputArgs,

@@ -1,12 +1,12 @@
 //! Classes of streams: a tree under the link.
 
 use super::stream::{self, Id};
-use paceline_cli::support::describe::curves;
-use paceline_cli::support::describe::fields::Fields;
-use paceline_cli::support::describe::json::Json;
 use paceline_sched::discipline::{BranchSpec, Hierarchy, Policy};
 use paceline_sched::hfsc::{ClassIndex, ClassSpec, Curves, DEPTH_MAX, HfscError, SpecError};
 use paceline_sched::timeline::Ahead;
+use paceline_tool::describe::curves;
+use paceline_tool::describe::fields::Fields;
+use paceline_tool::describe::json::Json;
 use std::collections::HashMap;
 
 const FIELDS: [&str; 6] = ["id", "parent", "discipline", "real_time", "link_share", "upper_limit"];

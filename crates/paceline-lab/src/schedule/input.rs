@@ -2,14 +2,14 @@
 
 use super::classes::{self, Classes};
 use super::stream::{self, Id, Stream};
-use paceline_cli::support::describe::curves;
-use paceline_cli::support::describe::fields::Fields;
-use paceline_cli::support::describe::json::Json;
 use paceline_sched::discipline::{Policy, RuleSet, ServiceClass};
 use paceline_sched::hfsc::CLASSES_MAX;
 use paceline_sched::timeline::{Ahead, LinkTiming, Setup, Spec};
 use paceline_sched::units::{In, TIMES};
 use paceline_sched::{Capacity, Duration, Instant};
+use paceline_tool::describe::curves;
+use paceline_tool::describe::fields::Fields;
+use paceline_tool::describe::json::Json;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::collections::HashMap;
 use std::fmt;

@@ -3,9 +3,9 @@
 use super::stream::Id;
 use super::summary::{Row, Sums};
 use anyhow::Context as _;
-use paceline_cli::support::show;
 use paceline_sched::discipline::{StreamIndex, WindowState};
 use paceline_sched::timeline::{ChosenSegment, SampleDecision, Timeline};
+use paceline_tool::show;
 use serde::{Serialize, Serializer};
 use std::io::{self, BufWriter, Stdout, Write};
 

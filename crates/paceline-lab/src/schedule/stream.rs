@@ -1,13 +1,13 @@
 //! A stream of the description.
 
-use paceline_cli::support::describe::curves;
-use paceline_cli::support::describe::fields::{Fields, TIME_MAX, amount};
-use paceline_cli::support::describe::json::Json;
 use paceline_sched::discipline::{ServiceClass, Terms};
 use paceline_sched::police::Police;
 use paceline_sched::timeline::{Arrivals, Spec};
 use paceline_sched::units::{self, In, Quantity, TIMES};
 use paceline_sched::{Contract, ContractError, Duration, Instant, Late, LossTolerance};
+use paceline_tool::describe::curves;
+use paceline_tool::describe::fields::{Fields, TIME_MAX, amount};
+use paceline_tool::describe::json::Json;
 use serde::Serialize;
 use std::fmt;
 

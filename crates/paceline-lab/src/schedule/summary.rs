@@ -1,11 +1,11 @@
 //! The summary of a run.
 
 use super::stream::Id;
-use paceline_cli::support::table::{Align, Table};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::hfsc::ClassIndex;
 use paceline_sched::timeline::{Ahead, DelayDistribution, Doubt, Load, Setup, Tally, Timeline};
 use paceline_sched::{Duration, Instant};
+use paceline_tool::table::{Align, Table};
 use serde::Serialize;
 
 /// Limit of the rows in the text table; JSON has all rows.

@@ -7,7 +7,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::{File, write};
 use std::net::UdpSocket;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const NEAR: &str = "10.254.78.1";
@@ -139,7 +139,7 @@ fn packets_are_reordered_and_duplicated_as_configured() {
 
 /// Runs a publisher at the far end and a subscriber at the near end.
 fn publish_and_subscribe(host: &Host, flags: &[&str], publish: &str, subscribe: &str) -> Ended {
-    let paceline = format!("{} paceline", crate::BINARY);
+    let paceline = Path::new(crate::BINARY).with_file_name("paceline").display().to_string();
     let link = "tcp/$FAR:7600,capacity=10mbit";
     let far = format!("{paceline} pub data {publish} --link listen={link},insecure > /dev/null");
     let near = format!("{paceline} sub data {subscribe} --link connect={link}");

@@ -3,9 +3,9 @@
 use super::super::children::free_ports;
 use super::town::{Car, Town};
 use crate::args;
-use crate::http::{ContractState, Reading};
 use paceline::world::{Interest, ObjectContract, ObjectView, ServiceEvent, SharedWorld};
 use paceline::{LinkConfig, Node};
+use paceline_http::{ContractState, WorldReading};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ pub(super) struct Watcher {
     // Open as long as the observer.
     _node: Node,
     follows: usize,
-    pub(super) reading: Reading,
+    pub(super) reading: WorldReading,
     pub(super) position: [f64; 2],
     /// Since when each car has been near.
     near_since: Vec<Option<Instant>>,
@@ -120,7 +120,7 @@ impl Observers {
         }
     }
 
-    pub(super) fn readings(&self) -> Vec<&Reading> {
+    pub(super) fn readings(&self) -> Vec<&WorldReading> {
         self.watchers.iter().map(|watcher| &watcher.reading).collect()
     }
 
@@ -152,7 +152,7 @@ impl Watcher {
         };
         world.observe(Some(interest))?;
         let contract = if name == RADIO { ContractState::Requested } else { ContractState::None };
-        let reading = Reading {
+        let reading = WorldReading {
             name,
             cars: 0,
             near: 0,

@@ -2,12 +2,12 @@
 
 use super::observers::{Observers, RADIO, RADIO_CAPACITY, millis};
 use super::town::Town;
-use crate::http::{
+use bytes::Bytes;
+use paceline::{Capacity, Node};
+use paceline_http::StatusCode;
+use paceline_http::{
     Change, Neighbours, NoPicture, ObserverState, OwnSource, Shown, Source, State, WorldState,
 };
-use bytes::Bytes;
-use hyper::StatusCode;
-use paceline::{Capacity, Node};
 use std::sync::{Mutex, PoisonError};
 
 /// The node of the town, and what its observers see.

@@ -1,12 +1,12 @@
 //! Measures the processor cost of forwarding a sample, by sample length and by background load.
 
 use super::role::Child;
-use crate::scratch::Scratch;
-use crate::stop::Stop;
 use anyhow::{Context as _, Result, bail, ensure};
 use bytes::Bytes;
 use paceline::contract::CpuPoint;
 use paceline::{Node, Publisher, Subscription};
+use paceline_tool::scratch::Scratch;
+use paceline_tool::stop::Stop;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

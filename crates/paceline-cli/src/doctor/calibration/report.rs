@@ -2,9 +2,9 @@
 
 use super::{FIX, check_replaced, find, load, measure, place, save};
 use crate::doctor::row::{Row, State};
-use crate::show;
-use crate::table::{Align, Table, width};
 use paceline::contract::{CpuCost, CpuPoint, CpuTable};
+use paceline_tool::show;
+use paceline_tool::table::{Align, Table, width};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

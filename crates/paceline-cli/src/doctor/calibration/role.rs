@@ -27,12 +27,12 @@ pub(super) struct Child {
 impl Child {
     /// Starts the child on the host that `runtime_dir` represents, and waits until its node is open.
     pub(super) fn start(runtime_dir: &Path) -> Result<Self> {
-        crate::scratch::make(runtime_dir)
+        paceline_tool::scratch::make(runtime_dir)
             .with_context(|| format!("runtime folder {}", runtime_dir.display()))?;
         let mut command = crate::again::command()?;
         command.arg(COMMAND).env("PACELINE_RUNTIME_DIR", runtime_dir);
         let quiet = ("PACELINE_LOG", "error,zenoh=off".to_owned());
-        command.envs([crate::log::for_child().unwrap_or(quiet)]);
+        command.envs([paceline_tool::log::for_child().unwrap_or(quiet)]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().context("the forwarding node does not start")?;
         let stdout = process.stdout.take().context("output of the forwarding node")?;

@@ -1,9 +1,9 @@
 //! Decoding of payloads by their encoding.
 
 use crate::payload::picture_size;
-use crate::show;
 use paceline::{Encoding, Sample};
 use paceline_media::audio::AudioFormat;
+use paceline_tool::show;
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! Splits a sample's delay over the parts of its path, from its age at each part. Does no input or output.
 
-use crate::show;
-use crate::stats::Histogram;
-use crate::table::{Align::Left, Align::Right, Table, width};
+use paceline_tool::show;
+use paceline_tool::stats::Histogram;
+use paceline_tool::table::{Align::Left, Align::Right, Table, width};
 use serde::Serialize;
 
 /// One hop of the path.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::status::test_status;
+use crate::status::example::status as test_status;
 use paceline::status::{DropReason, NodeStatus};
 
 /// A reading after this many seconds; the robot sends 5 pictures of 10,000 bytes per second.
@@ -35,7 +35,7 @@ pub(crate) fn model(readings: &[(u64, Vec<NodeStatus>)]) -> Model {
     let start = Instant::now();
     let mut model = Model::default();
     for (second, status) in readings {
-        model.take(Document::new(status), start + Duration::from_secs(*second), 2);
+        model.take(StatusJson::new(status), start + Duration::from_secs(*second), 2);
     }
     model
 }
@@ -74,8 +74,8 @@ fn rates_are_of_the_time_between_the_counts_and_not_between_the_answers() {
     // The first answers were delayed, so the second readings follow immediately.
     let start = Instant::now();
     let mut model = Model::default();
-    model.take(Document::new(&reading(0)), start, 2);
-    model.take(Document::new(&reading(4)), start + Duration::from_millis(1_000), 2);
+    model.take(StatusJson::new(&reading(0)), start, 2);
+    model.take(StatusJson::new(&reading(4)), start + Duration::from_millis(1_000), 2);
     let view = model.view(Order::Bits, false);
     assert_eq!((view.links[0].used, view.streams[0].bits_per_s), (Some(480_000), 400_000));
     assert!((view.subscriptions[0].rate_hz - 5.0).abs() < 1e-9);

@@ -11,7 +11,7 @@ use crate::bench::report::{Section, Unit};
 use crate::bench::stats::{Samples, float};
 use ::zenoh::{Session, Wait as _};
 use anyhow::{Result, ensure};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::time::{Duration, Instant};
 
 const KEY: &str = "robot/service";

@@ -12,7 +12,7 @@ use crate::bench::stats::float;
 use ::zenoh::Wait as _;
 use ::zenoh::pubsub::Publisher;
 use anyhow::{Result, ensure};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@ use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side};
 use crate::bench::stats::float;
 use crate::bench::terminal::Terminal;
 use anyhow::{Context as _, Result};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;

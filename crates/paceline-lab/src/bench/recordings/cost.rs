@@ -4,7 +4,7 @@ use crate::bench::interrupt;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::terminal::Terminal;
 use anyhow::Result;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::time::{Duration, Instant};
 
 const PUBLISH: [&str; 5] = ["pub", "robot/camera", "--hz", "30", "--loop"];

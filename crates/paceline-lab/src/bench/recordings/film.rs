@@ -5,7 +5,7 @@ use crate::bench::netns::Rig;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::stats::{count, float};
 use anyhow::{Context as _, Result, bail};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::process::Command;
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use crate::bench::netns::Rig;
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::stats::{Samples, count, float, millis};
 use anyhow::Result;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;

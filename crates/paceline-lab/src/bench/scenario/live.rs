@@ -8,11 +8,11 @@ use crate::bench::protocol::{Message, PublisherKey, Report, Role, Scene};
 use crate::bench::{clock, interrupt};
 use anyhow::Result;
 use paceline::status::{Drops, NodeId, PublisherId};
-use paceline_cli::support::scratch::Scratch;
 use paceline_sched::Instant;
 use paceline_sim::scenario::{
     Carried, Fault, FaultKind, Plan, Published, ReceivedSample, Record, Streamed, SubscriberRecord,
 };
+use paceline_tool::scratch::Scratch;
 use std::path::PathBuf;
 use std::time::Duration;
 

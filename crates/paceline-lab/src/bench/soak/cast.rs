@@ -5,7 +5,7 @@ use super::super::terminal::Terminal;
 use super::sums;
 use super::vitals::{Growth, Vitals};
 use anyhow::{Context as _, Result, bail};
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use rustix::process::Signal;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

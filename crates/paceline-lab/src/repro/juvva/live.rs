@@ -6,7 +6,7 @@ use crate::bench::proxied::{BETWEEN, GROUP, Streamed, Way, round_trips, stream};
 use crate::bench::report::{Bound, Section, Table, Unit};
 use crate::bench::stats::count;
 use anyhow::Result;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::time::Duration;
 
 /// The message lengths of figures 6 to 10. The paper's axes are not part of its text.

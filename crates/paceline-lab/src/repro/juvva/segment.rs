@@ -5,7 +5,7 @@ use crate::bench::report::{Bound, Section, Table, Unit};
 use crate::bench::segment::{Audience, OnSegment, on_segment};
 use crate::netns::may_build;
 use anyhow::Result;
-use paceline_cli::support::scratch::Scratch;
+use paceline_tool::scratch::Scratch;
 use std::time::Duration;
 
 /// The stream of table 2. The sum of the scaled streams exceeds the published one, as the paper assumes: 1/2 + 1/3 + 1/4.

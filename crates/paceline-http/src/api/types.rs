@@ -1,0 +1,87 @@
+//! Generates the dashboard's types from the structs of the API. This test checks
+//! `web/src/api.gen.ts`; with `PACELINE_REWRITE_TYPES=1` it writes the file.
+
+use super::super::history::{LinkPast, Past, SubscriptionPast};
+use super::super::values::{Value, Values};
+use super::{
+    Change, Comparison, ContractState, Known, ObserverState, State, Switch, Turn, WorldChange,
+    WorldReading, WorldState,
+};
+use crate::status::{
+    AgesJson, BufferJson, ClassJson, ClockJson, ClosedJson, ContractJson, FormJson, HopJson,
+    LinkJson, MemoryJson, MutedJson, NeighbourJson, NodeJson, ProcessorJson, PublisherJson,
+    QueueJson, RepairedJson, ReservationJson, StalledJson, StreamJson, SubscriptionJson, TimedJson,
+    UnreadJson,
+};
+use paceline::status::DropReason;
+use std::path::Path;
+use ts_rs::{Config, TS};
+
+fn written() -> String {
+    let config = Config::new().with_large_int("number");
+    let reasons: Vec<String> =
+        DropReason::ALL.iter().map(|reason| format!("\"{}\"", reason.name())).collect();
+    let mut text = format!(
+        "// Written from the structs of the API by PACELINE_REWRITE_TYPES=1 cargo test; not by hand.\n\n\
+         export type Reason = {};\n\nexport type Drops = {{ [reason in Reason]?: number }};\n",
+        reasons.join(" | ")
+    );
+    for decl in [
+        State::decl(&config),
+        Known::decl(&config),
+        Switch::decl(&config),
+        Turn::decl(&config),
+        Change::decl(&config),
+        Comparison::decl(&config),
+        WorldChange::decl(&config),
+        WorldState::decl(&config),
+        ObserverState::decl(&config),
+        WorldReading::decl(&config),
+        ContractState::decl(&config),
+        Past::decl(&config),
+        SubscriptionPast::decl(&config),
+        LinkPast::decl(&config),
+        Values::decl(&config),
+        Value::decl(&config),
+        NodeJson::decl(&config),
+        PublisherJson::decl(&config),
+        SubscriptionJson::decl(&config),
+        TimedJson::decl(&config),
+        ClockJson::decl(&config),
+        FormJson::decl(&config),
+        BufferJson::decl(&config),
+        LinkJson::decl(&config),
+        NeighbourJson::decl(&config),
+        MemoryJson::decl(&config),
+        ReservationJson::decl(&config),
+        HopJson::decl(&config),
+        ProcessorJson::decl(&config),
+        StreamJson::decl(&config),
+        ContractJson::decl(&config),
+        AgesJson::decl(&config),
+        ClosedJson::decl(&config),
+        ClassJson::decl(&config),
+        MutedJson::decl(&config),
+        RepairedJson::decl(&config),
+        QueueJson::decl(&config),
+        StalledJson::decl(&config),
+        UnreadJson::decl(&config),
+    ] {
+        text.push_str(&format!("\nexport {decl}\n"));
+    }
+    text
+}
+
+#[test]
+fn the_types_of_the_page_are_those_of_the_api() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/api.gen.ts");
+    if std::env::var_os("PACELINE_REWRITE_TYPES").is_some() {
+        std::fs::write(&path, written()).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        found == written(),
+        "web/src/api.gen.ts is out of date: PACELINE_REWRITE_TYPES=1 \
+         regenerates it"
+    );
+}
