@@ -6,6 +6,8 @@
 mod command;
 mod installation;
 mod installed;
+mod name;
+mod scaler;
 mod scalers;
 mod slots;
 
@@ -14,10 +16,11 @@ mod tests;
 
 pub use command::{LocalPlace, NewPort, PortCommand, PortEnd, StreamPlace};
 pub use installation::Installation;
-pub use scalers::{SCALER_OUTPUTS_MAX, ScalerId, ScalerTerms};
+pub use scaler::{SCALER_OUTPUTS_MAX, ScalerId, ScalerTerms};
 
 use crate::arrive::Arrangement;
-use installed::{Installed, LocalOutput, OpenStream, name};
+use installed::{Installed, LocalOutput, OpenStream};
+use name::name;
 use paceline_proto::control::{Control, PublisherSpec, Ways};
 use paceline_proto::entry::EntryLimit;
 use paceline_proto::link::StreamSpec;

@@ -9,7 +9,7 @@ use paceline_node::arrive::Arrangement;
 use paceline_node::install::{
     Installation, LocalPlace, NewPort, PortCommand, PortEnd, StreamPlace,
 };
-use paceline_proto::control::PublisherSpec;
+use paceline_proto::control::{ControlOutput, PublisherSpec};
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
@@ -17,6 +17,13 @@ use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
 
 impl Node {
+    /// Installs all outputs of a decision before others are notified of it by `output`.
+    pub(super) fn install_before(&mut self, now: Instant, output: &ControlOutput) {
+        if !matches!(output, ControlOutput::Install { .. }) {
+            self.install(now);
+        }
+    }
+
     /// Installs the outputs that control has requested since the last call.
     pub(super) fn install(&mut self, now: Instant) {
         loop {

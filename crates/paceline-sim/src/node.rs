@@ -418,10 +418,7 @@ impl Node {
         let mut moved = false;
         while let Some(output) = self.control.poll_output() {
             moved = true;
-            // All outputs of a decision are installed before others are notified of it.
-            if !matches!(output, ControlOutput::Install { .. }) {
-                self.install(now);
-            }
+            self.install_before(now, &output);
             match output {
                 ControlOutput::Send { hop, message } => {
                     let end = self.ways.link(hop).and_then(|link| self.links.get_mut(link));

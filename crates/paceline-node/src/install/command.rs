@@ -1,6 +1,7 @@
 //! The commands of an [`Installer`](super::Installer).
 
-use super::{Installation, ScalerId, ScalerTerms};
+use super::installation::Installation;
+use super::scaler::{ScalerId, ScalerTerms};
 use crate::arrive::Arrangement;
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::link::StreamSpec;

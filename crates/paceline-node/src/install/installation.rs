@@ -1,6 +1,6 @@
 //! New outputs of a source.
 
-use super::installed::name;
+use super::name::name;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::OutputPlan;
 use paceline_proto::video::GroupBudget;

@@ -1,22 +1,14 @@
 //! The installed outputs of one source.
 
+use super::name::{Name, name};
 use super::scalers::Scalers;
 use super::{LocalPlace, PortCommand, PortEnd, ScalerId, StreamPlace};
 use paceline_proto::entry::EntryLimit;
-use paceline_proto::ingress::OutputKey;
 use paceline_proto::link::StreamSpec;
 use paceline_proto::plan::OutputPlan;
 use paceline_proto::{Form, NodeId, SubscriptionId};
 use paceline_sched::Late;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The name of an output among those of its source: outputs to one target in one form differ by the scaling that this node
-/// still applies.
-pub(super) type Name = (OutputKey, Form);
-
-pub(super) const fn name(plan: &OutputPlan) -> Name {
-    (OutputKey::of(plan), plan.at_port())
-}
 
 /// A stream that carries an output.
 #[derive(Clone, Debug)]

@@ -356,15 +356,11 @@ impl Engine {
     /// Executes the pending outputs of `Control`.
     fn drain(&mut self, now: Instant) {
         while let Some(output) = self.control.poll_output() {
-            // All outputs of a decision are installed before others are notified of it.
-            if !matches!(output, ControlOutput::Install { .. }) {
-                self.install();
-            }
+            self.install_before(&output);
             match output {
                 ControlOutput::Send { hop, message } => {
-                    let link = self.ways.link(hop).and_then(|link| self.links.get(link));
-                    if let Some(link) = link {
-                        link.handle.send(LinkCommand::Control(hop, message));
+                    if let Some(link) = self.ways.link(hop) {
+                        self.send_to(link, LinkCommand::Control(hop, message));
                     }
                 }
                 ControlOutput::Install { source, publisher, from, entry, outputs } => {

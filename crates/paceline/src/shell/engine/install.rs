@@ -10,7 +10,7 @@ use super::Engine;
 use crate::shell::clock;
 use paceline_node::install::{Installation, ScalerTerms};
 use paceline_node::install::{LocalPlace, NewPort, PortCommand, PortEnd, ScalerId, StreamPlace};
-use paceline_proto::control::PublisherSpec;
+use paceline_proto::control::{ControlOutput, PublisherSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::wire::STREAMS_MAX;
 use paceline_proto::{Form, PublisherId, SubscriptionId};
@@ -43,6 +43,13 @@ fn leave(changes: &Mailbox<SinkChange>, id: SubscriptionId) {
 }
 
 impl Engine {
+    /// Installs all outputs of a decision before others are notified of it by `output`.
+    pub(super) fn install_before(&mut self, output: &ControlOutput) {
+        if !matches!(output, ControlOutput::Install { .. }) {
+            self.install();
+        }
+    }
+
     /// Installs the outputs that control has requested since the last call.
     pub(super) fn install(&mut self) {
         let mut arriving = Vec::new();
@@ -113,7 +120,7 @@ impl Engine {
         }
     }
 
-    fn send_to(&self, link: usize, command: LinkCommand) {
+    pub(super) fn send_to(&self, link: usize, command: LinkCommand) {
         if let Some(link) = self.links.get(link) {
             link.handle.send(command);
         }
