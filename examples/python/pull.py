@@ -1,6 +1,7 @@
-"""Pulls past samples: python pull.py robot/camera [NEWEST]
+"""Pulls past samples: python pull.py [TAG [NEWEST]]
 
-A node must buffer them: node.publisher(tag, history_samples=100), or `paceline node --buffer 'robot/**=100'`.
+A node must buffer them: node.publisher(tag, history_samples=100), or `paceline node --buffer 'robot/**=100'`. Without a
+tag, the program publishes and buffers 20 samples itself.
 """
 
 import sys
@@ -8,8 +9,12 @@ import sys
 import paceline
 
 
-def main(tag: str, newest: int) -> None:
+def main(tag: str | None, newest: int) -> None:
     with paceline.open() as node:
+        if tag is None:
+            tag = "robot/camera"
+            camera = node.publisher(tag, history_samples=100)
+            camera.put_many([f"picture {number}".encode() for number in range(20)])
         try:
             pulled = node.pull(tag, newest=newest, timeout_s=10)
         except paceline.PullError as error:
@@ -20,4 +25,4 @@ def main(tag: str, newest: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 10)
+    main(sys.argv[1] if len(sys.argv) > 1 else None, int(sys.argv[2]) if len(sys.argv) > 2 else 10)

@@ -643,10 +643,13 @@ class SubscriptionStatus:
         """The delivery rate over the last second or more, in samples per second."""
     @property
     def late(self) -> int:
-        """The number of samples delivered after the delay bound."""
+        """The number of samples that were older than the delay bound when the application took them, or dropped for it."""
+    @property
+    def overdue(self) -> int:
+        """The part of ``late`` that arrived in time: the samples waited in this process."""
     @property
     def age_max_ms(self) -> float:
-        """The greatest age at delivery in the last second or more, in milliseconds."""
+        """The greatest age of the samples that the application took in the last second or more, in milliseconds."""
     @property
     def age_mean_ms(self) -> float | None:
         """The mean age of all samples delivered since the start, in milliseconds; ``None``

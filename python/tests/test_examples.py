@@ -12,6 +12,25 @@ from conftest import SOON_S
 
 ROOT = Path(os.environ.get("PACELINE_ROOT", Path(__file__).parents[2]))
 EXAMPLES = ROOT / "examples" / "python"
+RUST_EXAMPLES = ROOT / "crates" / "paceline" / "examples"
+
+# The examples that run without arguments, in Rust under the same names, and parts of their output.
+ALONE = {
+    "aligned": ["sound and picture of one instant"],
+    "capacity": ["Refusal: link 'radio' of 'robot' can't carry it", "Grant: within"],
+    "certificates": ["robot/camera: b'a picture'", "robot/secret: the policy of 'robot' does not allow it"],
+    "contract": ["granted: within", " of 40 pictures"],
+    "frames": ["shape (240, 320, 3)", "frame 4: 57600 bytes, shape (120, 160, 3)"],
+    "pull": ["Summary(found=10, delivered=10, missing=0)"],
+    "rates": ["all: 60 frames, [0, 1, 2, 3]"],
+    "recording": ['robot/pose 0: {"x":0}', 'robot/pose 4: {"x":4}'],
+    "refusal": [
+        "no: link 'radio' of 'robot' can't carry it",
+        "instead",
+        "yes: Sample('robot/lidar', seq=0, 20000 bytes",
+    ],
+    "world": ["car/near of driver"],
+}
 
 
 def start(name: str, *arguments: str) -> "subprocess.Popen[str]":
@@ -29,6 +48,12 @@ def ended(process: "subprocess.Popen[str]", code: int = 0) -> str:
 def host_node(host: Path) -> "paceline.Node":
     """Opens this host's node, so that no example has to become it."""
     return paceline.open(name="host")
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_examples_run_alone(name: str) -> None:
+    out = ended(start(f"{name}.py"))
+    assert all(part in out for part in ALONE[name]), out
 
 
 def test_pub_and_sub(host_node: paceline.Node) -> None:
@@ -60,12 +85,6 @@ def test_pull(host_node: paceline.Node) -> None:
     assert out.count("7 bytes") == 2 and "Summary(found=2, delivered=2, missing=0)" in out
 
 
-def test_refusal() -> None:
-    out = ended(start("refusal.py"))
-    assert out.startswith("no: link 'radio' of 'robot' can't carry it") and "instead" in out
-    assert "yes: Sample('robot/lidar', seq=0, 20000 bytes" in out
-
-
 def blocks(document: str) -> list[str]:
     text = (ROOT / document).read_text()
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -76,6 +95,9 @@ def test_the_code_in_the_documents_is_valid_python() -> None:
         compile(block, "docs/guides/python.md", "exec")
 
 
-def test_examples_are_short() -> None:
-    for example in EXAMPLES.glob("*.py"):
+def test_examples_are_short_and_listed() -> None:
+    index = (ROOT / "docs/guides/examples.md").read_text()
+    alone = [folder / f"{name}{end}" for name in ALONE for folder, end in ((EXAMPLES, ".py"), (RUST_EXAMPLES, ".rs"))]
+    for example in {*EXAMPLES.glob("*.py"), *alone}:
         assert len(example.read_text().splitlines()) <= 60, example
+        assert example not in alone or f"/{example.name})" in index, example

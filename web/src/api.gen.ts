@@ -364,15 +364,19 @@ bytes: number,
  */
 rate_hz: number, 
 /**
- * Samples older than `within_us` since the start.
+ * Samples that were older than the delay bound when the application took them, or dropped for it.
  */
 late: number, 
 /**
- * Largest age of the samples that arrived in the last second or more.
+ * The part of `late` that arrived in time: the samples waited in the process of the subscription.
+ */
+overdue: number, 
+/**
+ * Largest age of the samples that the application took in the last second or more, or that were dropped unread.
  */
 age_max_us: number, 
 /**
- * Mean age of the same samples; null if none arrived.
+ * Mean age of the same samples; null without any.
  */
 age_mean_us: number | null, 
 /**

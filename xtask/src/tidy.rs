@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: checks the style rules that a program can check.
 
+mod architecture;
 mod docs;
 mod figures;
 pub(crate) mod files;
@@ -90,6 +91,7 @@ fn check(root: &Path, options: Options) -> (Findings, ratchet::Accepted) {
     let mut findings = Findings::default();
     source::check(root, &mut findings);
     graph::check(root, &mut findings);
+    architecture::check(root, &mut findings);
     docs::check(root, &mut findings);
     figures::check(root, &mut findings);
     let mut measures = language::measures(root, options.figures);

@@ -1,6 +1,19 @@
 //! The `paceline` command: runs nodes, publishers and subscribers from the shell.
 //!
-//! The binary of this package and the Python package both call [`main`].
+//! The binary of this package and the Python package both call [`main`]:
+//!
+//! ```no_run
+//! # use std::process::ExitCode;
+//! fn main() -> ExitCode {
+//!     paceline_cli::main(std::env::args_os())
+//! }
+//! ```
+//!
+//! Each command is one module: it parses its arguments, calls the crate [`paceline`], and prints a table, lines or JSON.
+//! [`paceline_tool`] has the parts that other programs share, and [`paceline_http`] serves the dashboard.
+//!
+//! Invariant: standard output contains only the result, everything else is written to standard error, and the exit code
+//! is one of those in `paceline --help`.
 
 mod again;
 mod args;

@@ -5,6 +5,14 @@
 //! change nothing. The bodies of stateful parts (`ingress`, `link`) read the bytes as a history of inputs.
 //! They compare the part with a reference model, which uses maps and vectors to be obviously correct.
 //!
+//! ```
+//! for body in paceline_fuzz::BODIES {
+//!     (body.run)(b"any bytes");
+//! }
+//! ```
+//!
+//! Invariant: a body depends on its bytes only, so a failing input fails again.
+//!
 //! Three callers share the bodies. `tests/corpus.rs` runs the files of `fuzz/corpus` and mutations of them.
 //! `tests/models.rs` runs random histories and shrinks a failing one. `fuzz/` passes each body to cargo-fuzz.
 //! A new body needs a function, a line in [`BODIES`], a target in `fuzz/` and seeds in `examples/corpus`.

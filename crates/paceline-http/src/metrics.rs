@@ -162,10 +162,13 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     to.count("paceline_subscription_bytes_total", "Payload bytes delivered.", at, row.bytes);
     to.count(
         "paceline_subscription_late_samples_total",
-        "Samples delivered later than the delay bound.",
+        "Samples that were older than the delay bound when the application took them, or dropped for it.",
         at,
         row.late,
     );
+    let name = "paceline_subscription_overdue_samples_total";
+    let help = "Late samples that arrived in time, and waited in the process of the subscription.";
+    to.count(name, help, at, row.overdue);
     let name = "paceline_subscription_jitter_seconds";
     let help = "Largest jitter of a publisher's samples at arrival (RFC 3550).";
     to.add(Kind::Gauge, name, help, at, &seconds(row.jitter_us));

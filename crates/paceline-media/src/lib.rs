@@ -1,9 +1,22 @@
 //! Media for Paceline: pictures, sound and flight logs, their formats and scaling, and a
 //! machine-readable test card.
 //!
-//! All functions work on bytes in memory. Nothing here reads a clock, opens a file or starts a thread.
-//! Every input is checked before memory is reserved for it, and bad input is a [`MediaError`], never a
-//! panic.
+//! The central value is [`Scaler`], which scales a payload to a smaller payload of the same format:
+//!
+//! ```
+//! use paceline_media::{Format, Scaler, Size, TestCard, read_card_jpeg};
+//!
+//! let mut card = TestCard::new(Size::new(640, 480)?)?;
+//! let picture = card.draw_jpeg(7, 1_000_000, 80)?;
+//! let small = Scaler::new().scale(&Format::Jpeg, &picture, Size::new(160, 120)?)?;
+//! assert!(small.len() < picture.len());
+//! assert_eq!(read_card_jpeg(&small)?.map(|reading| reading.frame), Some(7));
+//! # Ok::<(), paceline_media::MediaError>(())
+//! ```
+//!
+//! Invariant: every input is checked before memory is reserved for it, and bad input is a [`MediaError`],
+//! never a panic. All functions work on bytes in memory. Nothing here reads a clock, opens a file or starts a
+//! thread.
 //!
 //! | module | content |
 //! |---|---|
@@ -22,17 +35,6 @@
 //! | [`audio`] | formats of sound, WAV files, G.711, Opus, and scaling of rate and channels |
 //! | [`ulog`] | flight logs (PX4 ULog): topics, messages in file order, messages as JSON |
 //! | (root) | [`TestCard`], [`read_card`]: pictures that contain their number and time |
-//!
-//! ```
-//! use paceline_media::{Format, Scaler, Size, TestCard, read_card_jpeg};
-//!
-//! let mut card = TestCard::new(Size::new(640, 480)?)?;
-//! let picture = card.draw_jpeg(7, 1_000_000, 80)?;
-//! let small = Scaler::new().scale(&Format::Jpeg, &picture, Size::new(160, 120)?)?;
-//! assert!(small.len() < picture.len());
-//! assert_eq!(read_card_jpeg(&small)?.map(|reading| reading.frame), Some(7));
-//! # Ok::<(), paceline_media::MediaError>(())
-//! ```
 
 mod annexb;
 pub mod audio;

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stream::ArrivingStream;
 
 /// The change of a stream that arrives, apart from its outputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Arrangement {
     /// The stream.
     pub key: SourceKey,
@@ -123,6 +123,11 @@ impl<P> ArrivingStreams<P> {
         stream.entry.set(entry);
         self.arranged.push(key);
         &mut stream.ingress
+    }
+
+    /// Returns the outputs of a stream.
+    pub fn ingress_mut(&mut self, key: SourceKey) -> Option<&mut Ingress<P>> {
+        self.streams.get_mut(&key).map(|stream| &mut stream.ingress)
     }
 
     /// Removes a stream without outputs.

@@ -241,26 +241,28 @@ impl Delivery {
             };
         };
         queue.push(unread);
-        while let Some(oldest) = queue.pop_excess() {
-            self.counts.take_back(&oldest.delivery, DropReason::SubscriberFull);
+        while let Some(mut oldest) = queue.pop_excess() {
+            let waited = oldest.grow_old(now);
+            self.counts.take_back(&oldest.delivery, waited, DropReason::SubscriberFull);
         }
         DeliveryFate::Queued
     }
 
     /// Decides on a sample as the last step before the application.
     fn release(&mut self, now: Instant, mut unread: Unread) -> Result<TakenSample, DropReason> {
+        let waited = unread.grow_old(now);
         let passed = match self.timing.as_deref_mut() {
             Some(DeliveryTiming::Fresh(fresh)) => match fresh.release(now, &mut unread) {
                 Some(passed) => Some(passed),
                 None => {
-                    self.counts.take_back(&unread.delivery, DropReason::Stale);
+                    self.counts.take_back(&unread.delivery, waited, DropReason::Stale);
                     return Err(DropReason::Stale);
                 }
             },
             Some(DeliveryTiming::Staged(_)) | None => None,
         };
-        unread.grow_old(now);
         let Unread { delivery: mut sample, requested, .. } = unread;
+        self.counts.take(&sample, waited);
         if !sample.late && sample.age > self.within.saturating_add(requested) {
             sample.late = true;
             self.counts.overdue += 1;
@@ -273,10 +275,11 @@ impl Delivery {
     /// Returns the next queued sample that can be decoded and may act, or a safe action that is due.
     pub fn read(&mut self, now: Instant) -> Option<TakenSample> {
         while let Some(queue) = &mut self.queue
-            && let Some(unread) = queue.pop()
+            && let Some(mut unread) = queue.pop()
         {
             if !queue.is_usable(&unread) {
-                self.counts.take_back(&unread.delivery, DropReason::Undecodable);
+                let waited = unread.grow_old(now);
+                self.counts.take_back(&unread.delivery, waited, DropReason::Undecodable);
             } else if let Ok(taken) = self.release(now, *unread) {
                 return Some(taken);
             }

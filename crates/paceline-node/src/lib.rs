@@ -1,9 +1,10 @@
-//! The pure parts of a node above its links: how samples arrive and reach the application, and control messages their turn.
+//! The pure parts of a node above its links: how samples arrive, leave and reach the application, and control messages their turn.
 //!
 //! The central value is [`Delivery`](deliver::Delivery), the end of one subscription. It decides on the order, the lateness,
 //! the release by time and the drops of samples, takes the present time as an argument, and returns the samples that are due. The threads
 //! of a node and the simulator call the same code. [`ArrivingStreams`](arrive::ArrivingStreams) precede it: they decide from whom
-//! samples are accepted, and which of them wait. A program that receives samples by other means can step it by itself:
+//! samples are accepted, and which of them wait. [`Installer`](install::Installer) decides which streams, subscriptions and scalers
+//! take them. A program that receives samples by other means can step it by itself:
 //!
 //! ```
 //! use paceline_node::deliver::{Delivery, DeliveryFate, Origin};
@@ -33,6 +34,7 @@
 
 pub mod arrive;
 pub mod deliver;
+pub mod install;
 mod messages;
 mod sample;
 

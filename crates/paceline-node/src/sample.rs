@@ -7,6 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A delivered sample.
+///
+/// The payload is shared, not copied: a clone costs a reference count.
+///
+/// ```
+/// use paceline_node::Sample;
+///
+/// fn line(sample: &Sample) -> String {
+///     let state = if sample.late { "late" } else { "in time" };
+///     format!("{} {} {} bytes, age {:?}, {state}", sample.tag, sample.seq, sample.payload.len(), sample.age)
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The tag of its publisher.

@@ -1,6 +1,19 @@
 //! A bridge for plain Zenoh programs, including ROS 2 programs over rmw_zenoh. The programs need no
 //! change, and their data crosses links scheduled, throttled and scaled.
 //!
+//! ```no_run
+//! use paceline_plain::{ImportRule, KeyPattern, Plain, PlainConfig, Rules, Template};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let node = paceline::Node::open()?;
+//! let key = KeyPattern::new("robot/**")?;
+//! let tag = Template::new("lab/{key}", "key", &key)?;
+//! let rules = Rules { imports: vec![ImportRule::new(key, tag)], ..Rules::default() };
+//! let plain = Plain::open(&node, &PlainConfig::default(), &rules)?; // until it is dropped
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! A [`Plain`] is a separate Zenoh session in router mode, apart from the sessions of links.
 //! Programs connect to it as to any Zenoh router. An [`ImportRule`] publishes samples that arrive
 //! on matching keys. An [`ExportRule`] subscribes and puts the samples on keys. A [`QueryRule`]

@@ -3,12 +3,34 @@
 //! Each node has one `Control`, owned by one thread. Inputs (`handle_*`, `publish`, `subscribe`, …) carry the
 //! current time `now`. Call [`Control::poll_output`] after them until it returns `None`, and
 //! [`Control::handle_timeout`] at the instant that [`Control::poll_timeout`] returns. Streams are computed
-//! when outputs are polled, so a batch of inputs costs one computation.
+//! when outputs are polled, so a batch of inputs costs one computation. The crate documentation has the loop of two nodes; on
+//! one node without neighbours it is:
+//!
+//! ```
+//! use paceline_proto::control::{Control, ControlOutput, PublisherSpec, SubscriptionSpec};
+//! use paceline_proto::{NodeId, Pattern, Tag};
+//! use paceline_sched::{Duration, Instant};
+//!
+//! let now = Instant::from_millis(1);
+//! let mut control = Control::new(NodeId(1), "robot");
+//! let publisher = control.publish(now, PublisherSpec::new(Tag::new("robot/pose").unwrap()));
+//! let mut spec = SubscriptionSpec::all_of(Pattern::new("robot/*").unwrap());
+//! spec.within = Some(Duration::from_millis(20));
+//! let subscription = control.subscribe(now, spec);
+//! while let Some(output) = control.poll_output() {
+//!     if let ControlOutput::Subscribed { subscription: id, publishers } = output {
+//!         assert_eq!((id, publishers), (subscription, vec![publisher]));
+//!     }
+//! }
+//! assert!(control.poll_timeout() > now);
+//! ```
 //!
 //! The registry is a link-state database. Each node originates one record of itself. Each change raises the
 //! record's version by one and is flooded as a delta. A node that detects a version gap requests the whole
-//! record. New neighbours compare versions (digests). Nodes with equal registries compute equal paths without
-//! any negotiation, so each node installs its part of every stream by itself.
+//! record. New neighbours compare versions (digests).
+//!
+//! Invariant: nodes with equal registries compute equal paths without any negotiation, so each node installs its part
+//! of every stream by itself. A contract is in force only while the path has granted it.
 
 mod access;
 mod admission;

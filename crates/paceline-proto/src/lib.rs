@@ -9,8 +9,49 @@
 //! * [`link::Link`]: the sending end of a directed link: queues, schedule, segments, credit.
 //! * [`control::Control`]: the publishers and subscriptions of the network, and the streams that result.
 //!
-//! These three do not depend on each other. They share [`plan`], the streams of a node, and the budget and the
-//! classes of a link, which admission promises and the link keeps.
+//! [`Control`](control::Control) decides on the streams of a node. Two nodes that exchange its messages:
+//!
+//! ```
+//! use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
+//! use paceline_proto::{NodeId, Pattern, Tag};
+//! use paceline_sched::Instant;
+//!
+//! let (now, ids) = (Instant::from_millis(1), [NodeId(1), NodeId(2)]);
+//! let mut nodes = [Control::new(ids[0], "robot"), Control::new(ids[1], "operator")];
+//! for (node, other) in [(0, 1), (1, 0)] {
+//!     nodes[node].handle_hop_up(now, ids[other], HopInfo::new("radio".to_owned(), None));
+//! }
+//! nodes[0].publish(now, PublisherSpec::new(Tag::new("robot/pose").unwrap()));
+//! nodes[1].subscribe(now, SubscriptionSpec::all_of(Pattern::new("robot/**").unwrap()));
+//!
+//! let mut streams = 0;
+//! loop {
+//!     let before = streams;
+//!     let mut sent = 0;
+//!     for (node, other) in [(0, 1), (1, 0)] {
+//!         while let Some(output) = nodes[node].poll_output() {
+//!             match output {
+//!                 ControlOutput::Send { message, .. } => {
+//!                     nodes[other].handle_message(now, ids[node], message).unwrap();
+//!                     sent += 1;
+//!                 }
+//!                 ControlOutput::Install { outputs, .. } => streams += outputs.len(),
+//!                 _ => {} // events for publishers and subscribers
+//!             }
+//!         }
+//!     }
+//!     if sent == 0 && streams == before {
+//!         break; // call handle_timeout when the instant of poll_timeout has passed
+//!     }
+//! }
+//! assert!(streams >= 2); // to the neighbour on one node, to the subscription on the other
+//! ```
+//!
+//! [`link`] has the run loop of a link.
+//!
+//! Invariant: every sample that is offered to a stream is sent, waits, or has exactly one [`DropReason`], and every
+//! queue and table is bounded. The three state machines do not depend on each other. They share [`plan`], the streams
+//! of a node, and the budget and the classes of a link, which admission promises and the link keeps.
 //!
 //! [`rights`] are the rules that a node checks before it carries a stream or answers a request.
 //!

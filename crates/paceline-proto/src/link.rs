@@ -6,8 +6,58 @@
 //!
 //! The owner passes input through the `handle_*` methods. It then calls [`Link::poll_frame`] and
 //! [`Link::poll_event`] until both return nothing, and calls again when the instant returned by
-//! [`Link::poll_timeout`] has passed. The owner assigns stream indexes. They are small and dense, and may be
-//! reused only after [`Link::close_stream`].
+//! [`Link::poll_timeout`] has passed. Two ends, each a link and the [`Receiver`](crate::receive::Receiver) of the
+//! other one:
+//!
+//! ```
+//! use paceline_proto::link::{Link, LinkSpec, StreamSpec};
+//! use paceline_proto::receive::{Received, Receiver};
+//! use paceline_proto::wire::frame::FrameBuf;
+//! use paceline_proto::{Form, Kind, NodeId, PublisherId, RawSample};
+//! use paceline_sched::Instant;
+//! use paceline_sched::discipline::StreamIndex;
+//!
+//! let (mut now, ids) = (Instant::from_millis(1_000), [NodeId(1), NodeId(2)]);
+//! let mut ends = [0, 1].map(|_| (Link::new(LinkSpec::default()), Receiver::new()));
+//! for (me, other) in [(0, 1), (1, 0)] {
+//!     ends[me].0.add_hop(now, ids[other], 7); // the epoch of this connection, not zero
+//! }
+//! let (stream, publisher) = (StreamIndex(0), PublisherId { node: ids[0], index: 0 });
+//! ends[0].0.open_stream(stream, StreamSpec::best_effort(publisher, ids[1], Form::FULL, Kind::Data));
+//!
+//! let mut received = Vec::new();
+//! for round in 0..20 {
+//!     if round == 10 {
+//!         let sample = RawSample { published_at: now, payload: "pose".into(), ..RawSample::default() };
+//!         assert!(ends[0].0.handle_sample(now, stream, sample)); // the hop is up by now
+//!     }
+//!     for (me, other) in [(0, 1), (1, 0)] {
+//!         ends[me].0.handle_timeout(now);
+//!         let mut frame = FrameBuf::default();
+//!         while ends[me].0.poll_frame(now, &mut frame).is_some() {
+//!             let (link, receiver) = &mut ends[other];
+//!             let epoch = link.epoch(ids[me]);
+//!             let heard = receiver.handle_frame(now, epoch, frame.to_bytes(), |item| {
+//!                 if let Received::Sample { sample, .. } = item {
+//!                     received.push(sample.payload);
+//!                 }
+//!             });
+//!             link.handle_heard(now, ids[me], &heard.unwrap());
+//!         }
+//!         while ends[me].0.poll_event().is_some() {}
+//!     }
+//!     // A driver sleeps until new input, or until the earlier of the two instants.
+//!     now = ends[0].0.poll_timeout().min(ends[1].0.poll_timeout()).max(now);
+//! }
+//! assert_eq!(received, ["pose"]);
+//! let counters = ends[0].0.counters(stream).unwrap();
+//! assert_eq!((counters.offered, counters.drops.total()), (1, 0));
+//! ```
+//!
+//! The owner assigns stream indexes. They are small and dense, and may be reused only after [`Link::close_stream`].
+//!
+//! Invariant: a sample that was offered to a stream is sent, waits in its queue, or is counted with one
+//! [`DropReason`].
 //!
 //! A link is composed of values with state and methods of their own: `pacing` (the wire, its capacity and the
 //! next instant for a frame), `hops` (handshake, acknowledgement, data in flight), `repairs` (lost pieces),

@@ -59,13 +59,19 @@ impl SubscriptionStatus {
         hertz(self.0.rate_millihertz)
     }
 
-    /// The number of samples delivered after the delay bound.
+    /// The number of samples that were older than the delay bound when the application took them, or dropped for it.
     #[getter]
     const fn late(&self) -> u64 {
         self.0.late
     }
 
-    /// The greatest age at delivery in the last second or more, in milliseconds.
+    /// The part of `late` that arrived in time: the samples waited in this process.
+    #[getter]
+    const fn overdue(&self) -> u64 {
+        self.0.overdue
+    }
+
+    /// The greatest age of the samples that the application took in the last second or more, in milliseconds.
     #[getter]
     fn age_max_ms(&self) -> f64 {
         to_ms(self.0.age_max)

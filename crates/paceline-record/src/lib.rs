@@ -1,8 +1,40 @@
 //! Recordings in MCAP: samples to file and back, due times for a replay, and checks of a recorded
 //! run.
 //!
-//! This crate converts bytes to bytes. It reads no clock, opens no file and starts no thread. Any
-//! bytes may be read as a recording; invalid ones return a [`ReadError`] with their position.
+//! The central values are [`Recording`], which writes a file, and [`McapReader`], which reads one:
+//!
+//! ```
+//! use paceline_record::{About, Compression, McapReader, RecordedSample, Recording};
+//!
+//! let mut recording = Recording::new(Compression::Lz4, "my program");
+//! for seq in 0..3 {
+//!     let sample = RecordedSample {
+//!         tag: "robot/pose",
+//!         publisher: "1/0",
+//!         seq,
+//!         encoding: "application/json",
+//!         captured_ns: 1_000_000_000 + seq,
+//!         came_ns: 1_000_500_000 + seq,
+//!         payload: b"{\"x\":1}",
+//!         attachment: None,
+//!     };
+//!     recording.sample(&sample, About::default)?;
+//! }
+//! let file = recording.finish(); // `take` returns the bytes so far, for a file that grows
+//!
+//! let mut reader = McapReader::new(file.as_slice())?;
+//! let mut read = Vec::new();
+//! while let Some(message) = reader.next_message()? {
+//!     read.push((message.sequence, message.data));
+//! }
+//! assert_eq!(read.len(), 3);
+//! assert_eq!(read[2], (2, b"{\"x\":1}".to_vec()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Invariant: a payload that a recording contains is read back byte for byte. Any bytes may be read as
+//! a recording; invalid ones return a [`ReadError`] with their position. This crate converts bytes to
+//! bytes. It reads no clock, opens no file and starts no thread.
 //!
 //! | item | purpose |
 //! |---|---|

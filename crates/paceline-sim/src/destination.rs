@@ -1,27 +1,26 @@
 //! The targets of samples that need no further scaling.
 
 use paceline_node::deliver::Needed;
+use paceline_node::install::StreamPlace;
 use paceline_proto::Tag;
 use paceline_proto::ids::{PublisherId, SubscriptionId};
-use paceline_proto::plan::OutputPlan;
 use paceline_proto::video::DecodeGate;
 use paceline_sched::Late;
-use paceline_sched::discipline::StreamIndex;
 
 /// A target that needs no further scaling.
 #[derive(Debug)]
 pub(super) enum Destination {
     /// A stream of a link.
-    Stream(usize, StreamIndex),
+    Stream(StreamPlace),
     /// Subscriptions of this node.
     Local(LocalPort),
 }
 
 impl Destination {
-    /// Returns the link and the stream, unless it is local.
-    pub(super) const fn stream(&self) -> Option<(usize, StreamIndex)> {
+    /// Returns the stream, unless it is local.
+    pub(super) const fn stream(&self) -> Option<StreamPlace> {
         match self {
-            Self::Stream(link, index) => Some((*link, *index)),
+            Self::Stream(place) => Some(*place),
             Self::Local(_) => None,
         }
     }
@@ -46,20 +45,26 @@ pub(super) struct Joined {
 }
 
 impl LocalPort {
-    pub(super) fn new(publisher: PublisherId, tag: Tag, plan: &OutputPlan) -> Self {
-        let mut port = Self { publisher, late: plan.late, tag, subscriptions: Vec::new() };
-        port.set_subscriptions(&plan.subscriptions);
+    pub(super) fn new(
+        publisher: PublisherId,
+        tag: Tag,
+        late: Late,
+        first: &[SubscriptionId],
+    ) -> Self {
+        let mut port = Self { publisher, late, tag, subscriptions: Vec::new() };
+        port.join(first);
         port
     }
 
-    /// Makes `wanted` its subscriptions; those already present keep their state.
-    pub(super) fn set_subscriptions(&mut self, wanted: &[SubscriptionId]) {
-        let old = core::mem::take(&mut self.subscriptions);
-        let all = wanted.iter().map(|&subscription| {
-            let kept = old.iter().find(|known| known.subscription == subscription).copied();
+    pub(super) fn join(&mut self, new: &[SubscriptionId]) {
+        let joined = new.iter().map(|&subscription| {
             let (gate, needed) = (DecodeGate::new(), Needed::default());
-            kept.unwrap_or(Joined { subscription, gate, needed })
+            Joined { subscription, gate, needed }
         });
-        self.subscriptions = all.collect();
+        self.subscriptions.extend(joined);
+    }
+
+    pub(super) fn leave(&mut self, gone: &[SubscriptionId]) {
+        self.subscriptions.retain(|known| !gone.contains(&known.subscription));
     }
 }

@@ -1,197 +1,206 @@
-//! Applies the output plans of a node's control to its streams.
+//! Executes the commands of the installer, in the same call.
 
 use crate::destination::{Destination, LocalPort};
 use crate::node::Node;
 use crate::outlet::{LinkEnd, Port, Retired};
-use crate::pool::scale_key;
-use core::mem;
+use crate::pool::Scaler;
+use crate::video::VideoScaler;
 use paceline_node::arrive::Arrangement;
+use paceline_node::install::{
+    Installation, LocalPlace, NewPort, PortCommand, PortEnd, StreamPlace,
+};
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::entry::EntryLimit;
-use paceline_proto::ids::NodeId;
-use paceline_proto::ingress::{Ingress, Output, OutputKey};
+use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
 use paceline_sched::Instant;
-use std::sync::Arc;
 
 impl Node {
-    /// Makes `plans` the outputs of a publisher of this node, or of a stream that arrives `from` these neighbours with these
-    /// limits.
-    pub(super) fn install(
+    /// Installs the outputs that control has requested since the last call.
+    pub(super) fn install(&mut self, now: Instant) {
+        loop {
+            let routes = (&self.control, &self.ways);
+            let commands = self.installer.take_commands(now, &routes);
+            if commands.is_empty() {
+                return;
+            }
+            commands.into_iter().for_each(|command| self.execute(now, command));
+        }
+    }
+
+    fn execute(&mut self, now: Instant, command: PortCommand) {
+        match command {
+            PortCommand::OpenScaler { scaler, .. } => {
+                self.scalers.insert(scaler, Scaler::default());
+            }
+            PortCommand::SetTerms(scaler, terms) => {
+                if let Some(scaler) = self.scalers.get_mut(&scaler) {
+                    scaler.promised = terms.promised;
+                }
+            }
+            PortCommand::CloseScaler(scaler) => {
+                // It ends with the last sample that it has begun.
+                let Some(closed) = self.scalers.get_mut(&scaler) else { return };
+                closed.is_closed = true;
+                if closed.is_over() {
+                    self.scalers.remove(&scaler);
+                }
+            }
+            PortCommand::UpdateStream(place, spec) => self.update_stream(now, place, spec),
+            PortCommand::UpdateLocal { place, leave, join, late } => {
+                let Some(port) = self.local(place) else { return };
+                port.leave(&leave);
+                port.join(&join);
+                port.late = late.unwrap_or(port.late);
+            }
+            PortCommand::Install { publisher, arrangement, installation } => {
+                self.apply(now, &publisher, arrangement, installation);
+            }
+            PortCommand::Settle => {
+                let (arrivals, mut outlets) = self.arrivals(now);
+                arrivals.settle(now, &mut outlets);
+            }
+            PortCommand::CloseStream(place) => {
+                let stream = self.retire(now, place, |_| now);
+                self.close_stream(place.link, &stream);
+            }
+            PortCommand::DrainStream(place) => {
+                let stream = self.retire(now, place, |_| now + RETIRE_MAX);
+                let Some(end) = self.links.get_mut(place.link) else { return };
+                end.link.retire_stream(now, place.index);
+                end.retired.push(stream);
+            }
+            PortCommand::HandOverStream(place) => {
+                let until = |end: &LinkEnd| now + end.link.hand_over_max(place.index);
+                let stream = self.retire(now, place, until);
+                let Some(end) = self.links.get_mut(place.link) else { return };
+                end.link.hand_over(place.index);
+                end.retired.push(stream);
+            }
+            // The port is gone with its output.
+            PortCommand::CloseLocal(..) => {}
+            // The samples of its output find no stream until another one closes.
+            PortCommand::NoStream { .. } => {}
+        }
+    }
+
+    fn update_stream(
         &mut self,
-        (now, key): (Instant, SourceKey),
-        (from, entry): (Vec<NodeId>, Vec<EntryLimit>),
-        publisher: &PublisherSpec,
-        plans: &[OutputPlan],
+        now: Instant,
+        StreamPlace { link, index }: StreamPlace,
+        spec: StreamSpec,
     ) {
-        let mut removed = Vec::new();
-        let place = (now, key, publisher);
+        let Some(end) = self.links.get_mut(link) else { return };
+        end.link.update_stream(now, index, spec);
+        end.touched = true;
+    }
+
+    /// Makes an installation that of a source.
+    fn apply(
+        &mut self,
+        now: Instant,
+        publisher: &PublisherSpec,
+        arrangement: Arrangement,
+        installation: Installation<NewPort>,
+    ) {
+        let key = arrangement.key;
+        let is_wanted = !installation.outputs.is_empty();
+        let installation = installation.map(|plan, new| self.port(key, publisher, plan, new));
+        let mut closed = Vec::new();
+        let close = |output, port| closed.push((output, port));
         if let Some(mut source) = self.sources.remove(&key.publisher) {
-            self.change_outputs(place, plans, &mut source.ingress, &mut removed);
-            if source.stamper.is_some() || !plans.is_empty() {
+            installation.apply(&mut source.ingress, close);
+            if source.stamper.is_some() || is_wanted {
                 self.sources.insert(key.publisher, source);
             }
         } else {
-            let mut arrivals = mem::take(&mut self.arrivals);
-            let is_replaced = plans.iter().any(|plan| plan.until.is_some());
-            let period = publisher.period;
-            let change = Arrangement { key, at: now, period, from, entry, is_replaced };
-            self.change_outputs(place, plans, arrivals.arrange(now, change), &mut removed);
-            if plans.is_empty() {
-                arrivals.remove(key);
+            installation.apply(self.arrivals.arrange(now, arrangement), close);
+            if !is_wanted {
+                self.arrivals.remove(key);
             }
-            self.arrivals = arrivals;
         }
-        for (output, port) in removed {
-            let followed = match output.target {
-                Target::Hop(hop) => self.control.sends_to(key.publisher, hop),
-                Target::Local => false,
-            };
-            self.close(now, key, (output, followed), port);
+        for (output, port) in closed {
+            if let Port::Scale(scaler) = port
+                && let Some(scaler) = self.scalers.get_mut(&scaler)
+            {
+                scaler.close(output);
+            }
         }
-        let (arrivals, mut outlets) = self.arrivals(now);
-        arrivals.settle(now, &mut outlets);
     }
 
-    /// Makes `plans` the outputs of a source. Adds those that are over to `removed`.
-    fn change_outputs(
+    fn port(
         &mut self,
-        (now, key, publisher): (Instant, SourceKey, &PublisherSpec),
-        plans: &[OutputPlan],
-        ingress: &mut Ingress<Port>,
-        removed: &mut Vec<(OutputKey, Port)>,
-    ) {
-        for plan in plans {
-            self.renew(now, key, publisher, plan, ingress.outputs_mut());
-        }
-        ingress.install(
-            plans,
-            |plan| self.open(key, publisher, plan),
-            |output, port| removed.push((output, port)),
-        );
-    }
-
-    /// Updates an output that stays but may have another contract or other subscriptions.
-    fn renew(
-        &mut self,
-        now: Instant,
         source: SourceKey,
         publisher: &PublisherSpec,
         plan: &OutputPlan,
-        outputs: &mut [Output<Port>],
-    ) {
-        let spec = self.stream_spec(source, publisher, plan);
-        let key = OutputKey::of(plan);
-        let Some(output) = outputs.iter_mut().find(|output| output.is_for(plan)) else { return };
+        new: NewPort,
+    ) -> Option<Port> {
+        let destination = match new.end {
+            PortEnd::Local(_, first) => {
+                let (id, tag) = (source.publisher, publisher.tag.clone());
+                Destination::Local(LocalPort::new(id, tag, plan.late, &first))
+            }
+            PortEnd::Stream(place, spec) => {
+                let StreamPlace { link, index } = place;
+                let end = self.links.get_mut(link)?;
+                assert!(end.link.open_stream(index, spec), "{}: {index:?} is in use", self.name);
+                end.rings.open(index);
+                end.touched = true;
+                Destination::Stream(place)
+            }
+        };
+        let Some((id, _)) = new.scaler else { return Some(Port::Destination(destination)) };
+        if plan.kind.is_video() {
+            let scaler = VideoScaler::new(plan.at_port(), publisher.period, destination);
+            return Some(Port::Video(Box::new(scaler)));
+        }
+        let scaler = self.scalers.get_mut(&id);
+        let scaler = scaler.unwrap_or_else(|| panic!("{}: {id:?} is closed", self.name));
+        scaler.coding = self.pool.coding(source, publisher, plan);
+        scaler.destinations.insert(OutputKey::of(plan), destination);
+        Some(Port::Scale(id))
+    }
+
+    /// Returns the port to the subscriptions of an output.
+    fn local(&mut self, place: LocalPlace) -> Option<&mut LocalPort> {
+        let LocalPlace { source, form, scale } = place;
+        let key = OutputKey { target: Target::Local, form };
+        let ingress: &mut Ingress<Port> = match self.sources.get_mut(&source.publisher) {
+            Some(source) => &mut source.ingress,
+            None => self.arrivals.ingress_mut(source)?,
+        };
+        let mut outputs = ingress.outputs_mut().iter_mut();
+        let output = outputs.find(|output| output.key == key && output.scale == scale)?;
         let destination = match &mut output.port {
-            Port::Destination(destination) => Some(destination),
-            Port::Video(scaler) => Some(scaler.destination_mut()),
-            Port::Scale(place) => self.scalers.get_mut(place).and_then(|scaler| {
-                scaler.set_promised(plan);
-                scaler.destinations.get_mut(&key)
-            }),
+            Port::Destination(destination) => destination,
+            Port::Video(scaler) => scaler.destination_mut(),
+            Port::Scale(id) => self.scalers.get_mut(id)?.destinations.get_mut(&key)?,
         };
         match destination {
-            Some(Destination::Stream(link, index)) => {
-                let Some(spec) = spec else { return };
-                let Some(end) = self.links.get_mut(*link) else { return };
-                if end.link.spec_of(*index).is_some_and(|old| *old != spec) {
-                    end.link.update_stream(now, *index, spec);
-                    end.touched = true;
-                }
-            }
-            Some(Destination::Local(local)) => {
-                local.set_subscriptions(&plan.subscriptions);
-                local.late = plan.late;
-            }
-            None => {}
+            Destination::Local(local) => Some(local),
+            Destination::Stream(_) => None,
         }
     }
 
-    /// Returns the stream for `plan`, or `None` if it serves subscriptions of this node.
-    fn stream_spec(
-        &self,
-        source: SourceKey,
-        publisher: &PublisherSpec,
-        plan: &OutputPlan,
-    ) -> Option<StreamSpec> {
-        let Target::Hop(hop) = plan.target else { return None };
-        let names = self.control.stream_names(source.publisher.node, hop, &publisher.tag);
-        let spec = StreamSpec::of(source.publisher, hop, plan);
-        Some(spec.with_names(Some(Arc::new(names))))
-    }
-
-    fn open(
-        &mut self,
-        source: SourceKey,
-        publisher: &PublisherSpec,
-        plan: &OutputPlan,
-    ) -> Option<Port> {
-        let destination = match plan.target {
-            Target::Local => {
-                Destination::Local(LocalPort::new(source.publisher, publisher.tag.clone(), plan))
-            }
-            Target::Hop(hop) => {
-                let spec = self.stream_spec(source, publisher, plan)?;
-                let link = self.ways.link(hop)?;
-                let end = self.links.get_mut(link)?;
-                let index = end.rings.free_index();
-                if !end.link.open_stream(index, spec) {
-                    return None;
-                }
-                end.rings.open();
-                end.touched = true;
-                Destination::Stream(link, index)
-            }
-        };
-        Some(Port::new((plan.kind, plan.at_port(), publisher.period), destination, |destination| {
-            let place = scale_key(source, plan);
-            let scaler = self.scalers.entry(place).or_default();
-            scaler.coding = self.pool.coding(source, publisher, plan);
-            scaler.destinations.insert(OutputKey::of(plan), destination);
-            scaler.set_promised(plan);
-            place
-        }))
-    }
-
-    /// Closes an output. If another one to the same target follows, the output first sends its backlog.
-    fn close(
+    /// Passes the last samples of a removed stream to its link, and returns its end, at most at `until`.
+    fn retire(
         &mut self,
         now: Instant,
-        source: SourceKey,
-        (key, followed): (OutputKey, bool),
-        port: Port,
-    ) {
-        let stream = match port {
-            Port::Destination(destination) => destination.stream(),
-            Port::Video(scaler) => scaler.into_destination().stream(),
-            Port::Scale(place) => {
-                let Some(scaler) = self.scalers.get_mut(&place) else { return };
-                let stream = scaler.close(key);
-                if scaler.is_over() {
-                    self.scalers.remove(&place);
-                }
-                stream
-            }
+        StreamPlace { link, index }: StreamPlace,
+        until: impl FnOnce(&LinkEnd) -> Instant,
+    ) -> Retired {
+        let open = self.links.get_mut(link).and_then(|end| {
+            let spec = end.link.spec_of(index)?;
+            let key = (spec.hop, spec.publisher, spec.form);
+            Some((end, key))
+        });
+        let Some((end, key)) = open else {
+            panic!("node {}: {index:?} was closed by its link alone", self.name);
         };
-        let (Some((link, index)), Target::Hop(hop)) = (stream, key.target) else { return };
-        let Some(end) = self.links.get_mut(link) else { return };
         end.drain(now, index);
         end.touched = true;
-        let keeps = self.control.hands_over(source, hop, key.form);
-        let until = now + if keeps { end.link.hand_over_max(index) } else { RETIRE_MAX };
-        let retired = Retired { key: (hop, source.publisher, key.form), index, until };
-        if keeps {
-            end.link.hand_over(index);
-            end.retired.push(retired);
-        } else if followed {
-            end.link.retire_stream(now, index);
-            end.retired.push(retired);
-        } else {
-            self.close_stream(link, &retired);
-        }
+        Retired { key, index, until: until(end) }
     }
 
     /// Closes the replaced streams of a link that have sent their backlog.
@@ -200,19 +209,24 @@ impl Node {
         let over = |end: &mut LinkEnd| -> Vec<Retired> {
             let LinkEnd { link: its, rings, retired, .. } = end;
             let is_over = |it: &mut Retired| {
-                let spent = rings.get(it.index).is_none_or(|ring| ring.waiting.is_empty());
-                let fed = || scalers.values().any(|scaler| scaler.feeds(link, it.index));
-                now >= it.until || spent && its.is_settled(it.index) && !fed()
+                let index = it.index;
+                let spent = rings.get(index).is_none_or(|ring| ring.waiting.is_empty());
+                let fed = || scalers.values().any(|it| it.feeds(StreamPlace { link, index }));
+                now >= it.until || spent && its.is_settled(index) && !fed()
             };
             retired.extract_if(.., is_over).collect()
         };
         let over = self.links.get_mut(link).map(over).unwrap_or_default();
-        over.iter().for_each(|retired| self.close_stream(link, retired));
+        for stream in over {
+            self.close_stream(link, &stream);
+            self.installer.handle_closed(StreamPlace { link, index: stream.index });
+        }
     }
 
     fn close_stream(&mut self, link: usize, stream: &Retired) {
         let index = stream.index;
-        self.scalers.values_mut().for_each(|scaler| scaler.forget_stream(link, index));
+        let place = StreamPlace { link, index };
+        self.scalers.values_mut().for_each(|scaler| scaler.forget_stream(place));
         let Some(LinkEnd { link, rings, .. }) = self.links.get_mut(link) else { return };
         let Some(ring) = rings.close(index) else { return };
         link.handle_dropped(index, DropReason::NoRoute, ring.waiting.len() as u64);

@@ -6,13 +6,14 @@ use crate::clock::NodeClock;
 use crate::ledger::Ledger;
 use crate::lookup::Lookup;
 use crate::outlet::{HopEnd, LinkEnd, Outlets, Port, StreamKey};
-use crate::pool::{Pool, ScaleKey, Scaler};
+use crate::pool::{Pool, Scaler};
 use crate::sink::Sink;
 use crate::used::Used;
 use crate::wire::{Item, Wire};
 use bytes::Bytes;
 use core::mem;
 use paceline_node::arrive::{ArrivedItem, ArrivingStreams, Outputs as _};
+use paceline_node::install::{Installer, ScalerId, WantedOutputs};
 use paceline_proto::ProbeInterval;
 use paceline_proto::control::{
     BestEffort, Control, ControlOutput, HopInfo, PublisherSpec, WayChange, Ways,
@@ -73,11 +74,13 @@ pub(super) struct Node {
     pub(super) ways: Ways,
     /// The publishers of the node, until their last output is closed.
     pub(super) sources: Lookup<PublisherId, Source>,
+    /// The outputs of all sources.
+    pub(super) installer: Installer,
     /// The streams that arrive here.
     pub(super) arrivals: ArrivingStreams<Port>,
     pub(super) publishers: BTreeMap<u32, Publisher>,
     pub(super) sinks: BTreeMap<SubscriptionId, Sink>,
-    pub(super) scalers: BTreeMap<ScaleKey, Scaler>,
+    pub(super) scalers: BTreeMap<ScalerId, Scaler>,
     pub(super) pool: Pool,
     /// The contracts of its publishers.
     pub(super) ledger: Ledger,
@@ -117,6 +120,7 @@ impl Node {
             links: Vec::new(),
             ways: Ways::default(),
             sources: Lookup::default(),
+            installer: Installer::default(),
             arrivals: ArrivingStreams::default(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
@@ -414,6 +418,10 @@ impl Node {
         let mut moved = false;
         while let Some(output) = self.control.poll_output() {
             moved = true;
+            // All outputs of a decision are installed before others are notified of it.
+            if !matches!(output, ControlOutput::Install { .. }) {
+                self.install(now);
+            }
             match output {
                 ControlOutput::Send { hop, message } => {
                     let end = self.ways.link(hop).and_then(|link| self.links.get_mut(link));
@@ -422,8 +430,9 @@ impl Node {
                         end.touched = true;
                     }
                 }
-                ControlOutput::Install { source, publisher, from, entry, outputs } => {
-                    self.install((now, source), (from, entry), &publisher, &outputs);
+                ControlOutput::Install { source, publisher, from, entry, outputs: plans } => {
+                    let wanted = WantedOutputs { source, publisher, from, entry, plans };
+                    self.installer.handle_outputs(wanted);
                 }
                 ControlOutput::Matching { publisher, matching } => {
                     if let Some(publisher) = self.publishers.get_mut(&publisher.index) {
@@ -475,6 +484,7 @@ impl Node {
                 ControlOutput::Answered { request, node, .. } => self.answers.push((request, node)),
             }
         }
+        self.install(now);
         moved
     }
 

@@ -1,22 +1,23 @@
 //! The targets of a source's outputs: streams of links, subscriptions of this node, and the scaler.
 
 use crate::destination::{Destination, Joined, LocalPort};
-use crate::pool::{Pool, ScaleKey, Scaler};
+use crate::pool::{Pool, Scaler};
 use crate::rings::{RING_MAX, Rings};
 use crate::sink::Sink;
 use crate::video::VideoScaler;
 use core::ops::Bound;
 use paceline_node::arrive::Outputs;
 use paceline_node::deliver::{Acceptance, Origin};
+use paceline_node::install::{ScalerId, StreamPlace};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::ingress::{Ingress, Output, OutputKey};
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::reason::DropReason;
 use paceline_proto::receive::Receiver;
-use paceline_proto::sample::{Kind, RawSample};
+use paceline_proto::sample::RawSample;
+use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
 /// A stream from or to a neighbour, whichever node published it.
@@ -122,28 +123,10 @@ impl LinkEnd {
 pub(super) enum Port {
     /// Directly to a stream or to subscriptions.
     Destination(Destination),
-    /// To the scaler first, which stores the final target.
-    Scale(ScaleKey),
+    /// To a shared scaler first, which stores the final target.
+    Scale(ScalerId),
     /// Video, which is scaled per output.
     Video(Box<VideoScaler>),
-}
-
-impl Port {
-    /// Creates the port that applies `scale` to samples of the given kind and period before `destination`.
-    /// `keep` stores `destination` at a shared scaler and returns its key.
-    pub(super) fn new(
-        (kind, scale, period): (Kind, Form, Option<Duration>),
-        destination: Destination,
-        keep: impl FnOnce(Destination) -> ScaleKey,
-    ) -> Self {
-        if scale == Form::FULL {
-            Self::Destination(destination)
-        } else if kind.is_video() {
-            Self::Video(Box::new(VideoScaler::new(scale, period, destination)))
-        } else {
-            Self::Scale(keep(destination))
-        }
-    }
 }
 
 /// All possible targets of an output.
@@ -154,7 +137,7 @@ pub(super) struct Outlets<'a> {
     pub(super) at: Instant,
     pub(super) links: &'a mut [LinkEnd],
     pub(super) sinks: &'a mut BTreeMap<SubscriptionId, Sink>,
-    pub(super) scalers: &'a mut BTreeMap<ScaleKey, Scaler>,
+    pub(super) scalers: &'a mut BTreeMap<ScalerId, Scaler>,
     pub(super) pool: &'a mut Pool,
     /// Samples that found no output here, by publisher.
     pub(super) unrouted: &'a mut BTreeMap<PublisherId, u64>,
@@ -223,7 +206,7 @@ impl Outlets<'_> {
 
     pub(super) fn count_on(&mut self, destination: &Destination, reason: DropReason, samples: u64) {
         match destination {
-            Destination::Stream(link, index) => {
+            Destination::Stream(StreamPlace { link, index }) => {
                 let Some(end) = self.links.get_mut(*link) else { return };
                 end.link.handle_dropped(*index, reason, samples);
                 if let Some(ring) = end.rings.get_mut(*index) {
@@ -244,7 +227,7 @@ impl Outlets<'_> {
     /// counts its own drops.
     pub(super) fn leave(&mut self, destination: &mut Destination, sample: RawSample) -> bool {
         match destination {
-            Destination::Stream(link, index) => {
+            Destination::Stream(StreamPlace { link, index }) => {
                 let end = self.links.get_mut(*link);
                 end.is_some_and(|end| end.push(self.now, *index, sample))
             }

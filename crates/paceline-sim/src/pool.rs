@@ -7,28 +7,15 @@ use crate::ask::payload;
 use crate::destination::Destination;
 use crate::random::Random;
 use bytes::Bytes;
+use paceline_node::install::{ScalerId, StreamPlace};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::{Form, Rate};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::ingress::OutputKey;
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::sample::RawSample;
-use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// The key of one scaling of one source's pictures.
-pub(super) type ScaleKey = (SourceKey, Form);
-
-/// Returns the key of the scaler for an output. Outputs share one, but with a bit rate the bytes of a picture depend
-/// on the rate.
-pub(super) const fn scale_key(source: SourceKey, plan: &OutputPlan) -> ScaleKey {
-    let form = plan.at_port();
-    match form.bitrate {
-        Some(_) => (source, Form { rate: plan.form.rate, ..form }),
-        None => (source, form),
-    }
-}
 
 /// The most samples that wait for a scaler with a contract.
 const WAITING_MAX: usize = 64;
@@ -39,26 +26,18 @@ pub(super) struct Scaler {
     pub(super) destinations: BTreeMap<OutputKey, Destination>,
     /// Closed outputs, which still take the results of earlier samples, by the number of their last one.
     closed: Vec<(u64, OutputKey, Destination)>,
-    /// The outputs with contracts.
-    promised: BTreeSet<OutputKey>,
+    /// One of its outputs has a contract.
+    pub(super) promised: bool,
     pub(super) coding: Option<Coding>,
     pub(super) busy: Option<(Instant, Job)>,
     waiting: VecDeque<Job>,
     /// The pool has it in a queue.
     queued: bool,
+    /// It gets no further outputs.
+    pub(super) is_closed: bool,
 }
 
 impl Scaler {
-    /// Records whether an output has a contract.
-    pub(super) fn set_promised(&mut self, plan: &OutputPlan) {
-        let key = OutputKey::of(plan);
-        if plan.is_promised() {
-            self.promised.insert(key);
-        } else {
-            self.promised.remove(&key);
-        }
-    }
-
     /// Adds a sample for an output. Returns the older one that it displaces.
     pub(super) fn submit(&mut self, key: OutputKey, sample: RawSample) -> Option<Job> {
         if let Some(last) = self.waiting.back_mut().filter(|job| job.sample.seq == sample.seq) {
@@ -66,7 +45,7 @@ impl Scaler {
             return None;
         }
         self.waiting.push_back(Job { sample, keys: BTreeSet::from([key]) });
-        let most = if self.promised.is_empty() { 1 } else { WAITING_MAX };
+        let most = if self.promised { WAITING_MAX } else { 1 };
         if self.waiting.len() > most { self.waiting.pop_front() } else { None }
     }
 
@@ -76,18 +55,18 @@ impl Scaler {
         self.waiting.pop_front()
     }
 
-    /// Closes an output, and returns its stream. The stream still takes the results of the samples that wait or are scaled.
-    pub(super) fn close(&mut self, key: OutputKey) -> Option<(usize, StreamIndex)> {
-        self.promised.remove(&key);
-        let destination = self.destinations.remove(&key)?;
-        let stream = destination.stream()?;
+    /// Closes an output. Its stream still takes the results of the samples that wait or are scaled.
+    pub(super) fn close(&mut self, key: OutputKey) {
+        let Some(destination) = self.destinations.remove(&key) else { return };
+        if destination.stream().is_none() {
+            return;
+        }
         let jobs = self.busy.iter().map(|(_, job)| job).chain(&self.waiting);
         if let Some(last) =
             jobs.filter(|job| job.keys.contains(&key)).map(|job| job.sample.seq).max()
         {
             self.closed.push((last, key, destination));
         }
-        Some(stream)
     }
 
     /// Returns the destination of an output's sample.
@@ -104,19 +83,20 @@ impl Scaler {
         self.closed.retain(|(last, ..)| *last > done);
     }
 
-    /// Forgets the closed output of a stream that closes.
-    pub(super) fn forget_stream(&mut self, link: usize, index: StreamIndex) {
-        self.closed.retain(|(.., destination)| destination.stream() != Some((link, index)));
+    /// Forgets the output of a stream that closes.
+    pub(super) fn forget_stream(&mut self, place: StreamPlace) {
+        self.closed.retain(|(.., destination)| destination.stream() != Some(place));
+        self.destinations.retain(|_, destination| destination.stream() != Some(place));
     }
 
-    /// Returns true if a closed output still takes samples for the stream `index` of a link.
-    pub(super) fn feeds(&self, link: usize, index: StreamIndex) -> bool {
-        self.closed.iter().any(|(.., destination)| destination.stream() == Some((link, index)))
+    /// Returns true if a closed output still takes samples for a stream.
+    pub(super) fn feeds(&self, place: StreamPlace) -> bool {
+        self.closed.iter().any(|(.., destination)| destination.stream() == Some(place))
     }
 
-    /// Returns true if it has no outputs, and none of its closed ones takes samples.
+    /// Returns true if it is closed, and none of its former outputs takes samples.
     pub(super) fn is_over(&self) -> bool {
-        self.destinations.is_empty() && self.closed.is_empty()
+        self.is_closed && self.destinations.is_empty() && self.closed.is_empty()
     }
 }
 
@@ -158,8 +138,8 @@ pub(super) struct Pool {
     pub(super) service: Duration,
     /// The longest coding times.
     codings: BTreeMap<(PublisherId, Form), Duration>,
-    promised: VecDeque<ScaleKey>,
-    others: VecDeque<ScaleKey>,
+    promised: VecDeque<ScalerId>,
+    others: VecDeque<ScalerId>,
 }
 
 impl Pool {
@@ -200,17 +180,17 @@ impl Pool {
     }
 
     /// Queues a scaler with a waiting sample, unless it is queued or busy.
-    pub(super) fn queue(&mut self, key: ScaleKey, scaler: &mut Scaler) {
+    pub(super) fn queue(&mut self, key: ScalerId, scaler: &mut Scaler) {
         if scaler.queued || scaler.busy.is_some() || scaler.waiting.is_empty() {
             return;
         }
         scaler.queued = true;
-        let queue = if scaler.promised.is_empty() { &mut self.others } else { &mut self.promised };
+        let queue = if scaler.promised { &mut self.promised } else { &mut self.others };
         queue.push_back(key);
     }
 
     /// Removes and returns the next scaler to serve.
-    pub(super) fn next(&mut self) -> Option<ScaleKey> {
+    pub(super) fn next(&mut self) -> Option<ScalerId> {
         self.promised.pop_front().or_else(|| self.others.pop_front())
     }
 }

@@ -1,14 +1,15 @@
 //! Runs the scalers of a node.
 
 use crate::outlet::Outlets;
-use crate::pool::{Job, ScaleKey, Scaler};
+use crate::pool::{Job, Scaler};
+use paceline_node::install::ScalerId;
 use paceline_proto::ingress::OutputKey;
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::RawSample;
 
 impl Outlets<'_> {
     /// Queues a sample for a scaler.
-    pub(super) fn submit(&mut self, place: ScaleKey, key: OutputKey, sample: RawSample) {
+    pub(super) fn submit(&mut self, place: ScalerId, key: OutputKey, sample: RawSample) {
         let Some(mut scaler) = self.scalers.remove(&place) else { return };
         if let Some(older) = scaler.submit(key, sample) {
             self.lose(&mut scaler, &older, DropReason::ScalerBusy);
@@ -29,7 +30,7 @@ impl Outlets<'_> {
     pub(super) fn scale(&mut self) -> bool {
         let now = self.now;
         let done = |scaler: &Scaler| scaler.busy.as_ref().is_some_and(|(until, _)| *until <= now);
-        let places: Vec<ScaleKey> =
+        let places: Vec<ScalerId> =
             self.scalers.iter().filter(|(_, it)| done(it)).map(|(place, _)| *place).collect();
         let mut moved = !places.is_empty();
         for place in places {
@@ -58,7 +59,7 @@ impl Outlets<'_> {
 
     /// Scales a picture: with the model of its encoder, or with the toy algorithm, by which a picture of w×h is the
     /// first w·h bytes of a larger one.
-    fn serve(&mut self, scaler: &mut Scaler, job: &Job, (_, form): ScaleKey) {
+    fn serve(&mut self, scaler: &mut Scaler, job: &Job, ScalerId { form, .. }: ScalerId) {
         let sample = &job.sample;
         let pixels = form.size.map_or(0, |size| size.pixels());
         let bytes = usize::try_from(pixels).unwrap_or(usize::MAX);

@@ -35,10 +35,6 @@ impl VideoScaler {
         &mut self.destination
     }
 
-    pub(super) fn into_destination(self: Box<Self>) -> Destination {
-        self.destination
-    }
-
     /// Records that a sample passed on was dropped after all.
     pub(super) const fn broke(&mut self, kind: Kind) {
         self.thinner.broke(kind);

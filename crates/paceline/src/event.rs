@@ -7,6 +7,26 @@ use paceline_sched::LossTolerance;
 use std::time::Duration;
 
 /// An event of a subscription.
+///
+/// [`Subscriber::try_event`](crate::Subscriber::try_event) returns the events in order. The state of each publisher's
+/// stream follows from the last one:
+///
+/// ```no_run
+/// use paceline::SubscriberEvent;
+///
+/// # let node = paceline::Node::open()?;
+/// # let pictures = node.subscriber("robot/camera").declare()?;
+/// while let Some(event) = pictures.try_event() {
+///     match event {
+///         SubscriberEvent::Granted(grant) => println!("within {:?}", grant.bound),
+///         SubscriberEvent::Refused(publisher, refusal) => println!("{publisher}: {refusal}"),
+///         SubscriberEvent::Withdrawn(publisher) => println!("{publisher}: no contract"),
+///         SubscriberEvent::BestEffort(publisher, _) => println!("{publisher}: best effort"),
+///         other => println!("{other:?}"),
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SubscriberEvent {

@@ -16,8 +16,9 @@
 //! # }
 //! ```
 //!
-//! A [`Node`] is one Paceline engine, embedded in a process or run as a daemon. A [`Publisher`]
-//! does not know its subscribers. Each [`Subscriber`] requests its own rate, size, delay bound and
+//! The central values are [`Publisher`], [`SubscriberBuilder`], [`Sample`] and [`SubscriberEvent`]. A [`Node`]
+//! is one Paceline engine, embedded in a process or run as a daemon. A [`Publisher`] does not know its
+//! subscribers. Each [`Subscriber`] requests its own rate, size, delay bound and
 //! loss tolerance; the links on the path schedule samples by these requests.
 //!
 //! # Overview
@@ -32,6 +33,9 @@
 //! The modules hold the types of these calls: [`contract`] requests, grants and refusals, [`status`]
 //! counters and identifiers, [`network`] the topology, [`class`] the sharing of links, [`pull`] past samples, and [`delivery`] delivery by time.
 //! [`world`] shares objects instead of samples.
+//!
+//! Invariant: a contract is in force only after every node of its path has granted it. Every queue is bounded,
+//! and every sample is delivered or counted with exactly one [drop reason](status::DropReason).
 //!
 //! Builders take plain values and check all of them at the end, in `declare`, `open` or `run`. The
 //! error names the first wrong value and its allowed range.

@@ -351,8 +351,8 @@ impl Publisher {
     /// # The first samples
     /// A new publisher buffers its first samples until the subscriptions known to this node are
     /// connected. That takes until the node's next decision, milliseconds after
-    /// [`PublisherBuilder::declare`]. If a path is asked for a contract, it takes until the path
-    /// answers, for at most 1 s. Subscribers on this node receive these samples at once.
+    /// [`PublisherBuilder::declare`]. If the node requests a contract from a path, it takes until the
+    /// path answers, for at most 1 s. Subscribers on this node receive these samples at once.
     ///
     /// The buffer takes at most 256 samples per publisher, and 64 MiB for all publishers of a node.
     /// Samples beyond that are counted as `queue_full` in the drops of the node. Samples for a path
@@ -360,9 +360,9 @@ impl Publisher {
     ///
     /// # Video
     /// A sample of video/h264 or video/h265 is one access unit in decode order: one coded picture in
-    /// Annex B format. One of video/av1 is a temporal unit of low-overhead OBUs.
-    /// format. The publisher prepends missing parameter sets to a picture that can be decoded
-    /// alone, so that late joiners can start there.
+    /// Annex B format. A sample of video/av1 is a temporal unit of low-overhead OBUs. The publisher
+    /// prepends missing parameter sets to a picture that can be decoded alone, so that late joiners can
+    /// start there.
     ///
     /// # Errors
     /// [`PublishError::TooLarge`] if the payload exceeds

@@ -22,7 +22,6 @@ pub(crate) mod guards;
 pub(crate) mod handle;
 pub(crate) mod held;
 pub(crate) mod host;
-pub(crate) mod installation;
 mod latch;
 pub(crate) mod mailbox;
 pub(crate) mod opening;

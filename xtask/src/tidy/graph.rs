@@ -216,6 +216,7 @@ const TESTS: &[&str] = &[
     "allocation-counter",
     "openh264",
     "paceline-fuzz",
+    "paceline-record",
     "paceline-sched",
     "paceline-sim",
     "proptest",
@@ -270,20 +271,20 @@ fn check_crate(root: &Path, layer: &Layer, findings: &mut Findings) {
 }
 
 /// Returns the quoted names in `members = [ … ]`.
-fn members(manifest: &str) -> Vec<String> {
+pub(super) fn members(manifest: &str) -> Vec<String> {
     let list = manifest.split_once("\nmembers = [").map_or("", |(_, after)| after);
     let list = list.split(']').next().unwrap_or_default();
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 #[derive(Debug, Eq, PartialEq)]
-struct Dependency {
-    name: String,
-    for_tests: bool,
+pub(super) struct Dependency {
+    pub(super) name: String,
+    pub(super) for_tests: bool,
 }
 
 /// Returns the dependencies of a manifest, from every dependency table.
-fn dependencies(manifest: &str) -> Vec<Dependency> {
+pub(super) fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut found = Vec::new();
     let mut inside = None;
     for line in manifest.lines().map(str::trim) {

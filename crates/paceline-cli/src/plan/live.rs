@@ -436,6 +436,7 @@ mod tests {
             bytes: 0,
             rate_millihertz: 0,
             late: 0,
+            overdue: 0,
             age_max: Wait::ZERO,
             age_mean: None,
             age_sum: Wait::ZERO,

@@ -161,11 +161,14 @@ pub struct SubscriptionJson {
     pub bytes: u64,
     /// Delivered samples per second, over the last second or more.
     pub rate_hz: f64,
-    /// Samples older than `within_us` since the start.
+    /// Samples that were older than the delay bound when the application took them, or dropped for it.
     pub late: u64,
-    /// Largest age of the samples that arrived in the last second or more.
+    /// The part of `late` that arrived in time: the samples waited in the process of the subscription.
+    #[serde(default)]
+    pub overdue: u64,
+    /// Largest age of the samples that the application took in the last second or more, or that were dropped unread.
     pub age_max_us: u64,
-    /// Mean age of the same samples; null if none arrived.
+    /// Mean age of the same samples; null without any.
     pub age_mean_us: Option<u64>,
     /// Sum of the ages of all samples delivered since the start.
     pub age_sum_us: u64,
@@ -548,6 +551,7 @@ impl SubscriptionJson {
             bytes: subscription.bytes,
             rate_hz: hertz(subscription.rate_millihertz),
             late: subscription.late,
+            overdue: subscription.overdue,
             age_max_us: micros(subscription.age_max),
             age_mean_us: subscription.age_mean.map(micros),
             age_sum_us: micros(subscription.age_sum),

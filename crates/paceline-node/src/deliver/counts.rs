@@ -2,6 +2,7 @@
 
 use crate::Sample;
 use paceline_proto::{DropReason, Drops};
+use std::time::Duration;
 
 /// The counters of a subscription since it was declared.
 #[derive(Clone, Debug, Default)]
@@ -14,7 +15,7 @@ pub struct Counts {
     pub late: u64,
     /// Samples that arrived in time, and were older than the bound when the application took them.
     pub overdue: u64,
-    /// The sum of their ages at arrival or release, in nanoseconds.
+    /// The sum of their ages in nanoseconds: when the application took them, or so far at their arrival or release.
     pub age_sum: u64,
     /// Samples that were published between two that arrived, but did not arrive here.
     pub gaps: u64,
@@ -25,7 +26,7 @@ pub struct Counts {
     ages: AgeWindow,
 }
 
-/// The ages at arrival or release of the samples of a window, including those that were dropped unread.
+/// The ages of the samples that the application took in a window, and of those that were dropped unread.
 ///
 /// They are updated together: mean and maximum of different samples could contradict each other.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +62,12 @@ impl Counts {
         self.drops.as_deref().copied().unwrap_or_default()
     }
 
+    /// Returns the number of samples that were older than the delay bound, at their arrival or when the application took them.
+    #[must_use]
+    pub const fn late_in_all(&self) -> u64 {
+        self.late.saturating_add(self.overdue)
+    }
+
     /// Returns the number of samples between the first and the newest of each publisher that were not delivered.
     #[must_use]
     pub const fn missing(&self) -> u64 {
@@ -82,14 +89,24 @@ impl Counts {
         self.delivered += 1;
         self.bytes += sample.payload.len() as u64;
         self.age_sum = self.age_sum.saturating_add(nanos(sample));
+    }
+
+    /// Notes the age of a delivered sample when the application takes it, and the part of it since the delivery.
+    pub(super) fn take(&mut self, sample: &Sample, unread: Duration) {
+        let unread = u64::try_from(unread.as_nanos()).unwrap_or(u64::MAX);
+        self.age_sum = self.age_sum.saturating_add(unread);
         self.ages.add(nanos(sample));
     }
 
-    /// Corrects the counters for a delivered sample that is dropped before the application took it.
-    pub(super) fn take_back(&mut self, sample: &Sample, reason: DropReason) {
+    /// Corrects the counters for a delivered sample that is dropped before the application took it, after it has waited
+    /// `unread`.
+    pub(super) fn take_back(&mut self, sample: &Sample, unread: Duration, reason: DropReason) {
         self.delivered -= 1;
         self.bytes -= sample.payload.len() as u64;
-        self.age_sum = self.age_sum.saturating_sub(nanos(sample));
+        let age = sample.age.saturating_sub(unread);
+        let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+        self.age_sum = self.age_sum.saturating_sub(age);
+        self.ages.add(nanos(sample));
         self.refuse(reason);
     }
 

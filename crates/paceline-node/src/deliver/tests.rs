@@ -20,9 +20,14 @@ fn spec(within: Option<u64>) -> SubscriptionSpec {
 /// One step: a sample with this number and age arrives, or the application reads so many samples.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Arrive { seq: u64, age: u64 },
+    Arrive {
+        seq: u64,
+        age: u64,
+    },
     Read(usize),
     Wait(u64),
+    /// The status is read.
+    Report,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -30,6 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
         (0..200_u64, 0..60_u64).prop_map(|(seq, age)| Step::Arrive { seq, age }),
         (0..4_usize).prop_map(Step::Read),
         (0..40_u64).prop_map(Step::Wait),
+        Just(Step::Report),
     ]
 }
 
@@ -44,6 +50,10 @@ struct Model {
     overdue: u64,
     dropped: u64,
     gaps: u64,
+    /// The ages of the samples that left the queue since the last report.
+    ages: Vec<u64>,
+    /// The sum of the ages of the samples that were read.
+    age_sum: u64,
 }
 
 impl Model {
@@ -68,7 +78,8 @@ impl Model {
         }
         self.waiting.push_back((seq, now - age, age > within));
         if self.waiting.len() > room {
-            self.waiting.pop_front();
+            let unread = self.waiting.pop_front();
+            self.ages.extend(unread.map(|(_, published, _)| now - published));
             self.dropped += 1;
         }
     }
@@ -78,6 +89,8 @@ impl Model {
         let (seq, published, was_late) = self.waiting.pop_front()?;
         let age = now - published;
         self.overdue += u64::from(age > within && !was_late);
+        self.age_sum += age;
+        self.ages.push(age);
         Some((seq, age, age > within))
     }
 }
@@ -97,6 +110,13 @@ proptest! {
         for step in steps {
             match step {
                 Step::Wait(time) => now += time,
+                Step::Report => {
+                    let ages = std::mem::take(&mut model.ages);
+                    let (sum, samples) = (ages.iter().sum::<u64>(), ages.len() as u64);
+                    let seen = delivery.take_ages();
+                    prop_assert_eq!(seen.longest, ages.into_iter().max().unwrap_or(0) * MS);
+                    prop_assert_eq!(seen.mean(), (sum * MS).checked_div(samples));
+                }
                 Step::Arrive { seq, age } => {
                     let published_at = Instant::from_nanos((now - age) * MS);
                     let sample = RawSample { seq, published_at, ..RawSample::default() };
@@ -117,6 +137,10 @@ proptest! {
             prop_assert_eq!((counts.gaps, counts.drops().total()), (model.gaps, model.dropped));
             let waiting = model.waiting.len() as u64;
             prop_assert_eq!(counts.delivered, read + waiting);
+            prop_assert_eq!(counts.late_in_all(), model.late + model.overdue);
+            if waiting == 0 {
+                prop_assert_eq!(counts.age_sum, model.age_sum * MS);
+            }
             prop_assert_eq!(arrivals, read + waiting + model.dropped);
         }
     }

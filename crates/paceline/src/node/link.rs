@@ -58,8 +58,7 @@ pub(super) fn open_link(
     let (handle, thread) =
         egress::start(&config, spec, transport, rx.clone(), announcements, (commands, vitals))
             .map_err(OpenError::Thread)?;
-    let slots = Default::default();
-    Ok((EngineLink { config, handle, rx, slots }, thread))
+    Ok((EngineLink { config, handle, rx }, thread))
 }
 
 /// Returns the text of an error of opening `endpoint`, with a fix for the usual ones.

@@ -11,10 +11,10 @@ use crate::error::{CapacityError, ClassesError};
 use crate::network::NetworkView;
 use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, SubscriptionView};
 use bytes::Bytes;
+use paceline_node::install::StreamPlace;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec, TrafficTrial};
 use paceline_proto::link::LinkClass;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
-use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, TrySendError};
@@ -49,15 +49,10 @@ pub(crate) enum Command {
     Outcome(SubscriptionId, u64, Sender<ChangeOutcome>),
     /// Wakes the engine: inputs of neighbours wait.
     Inputs,
-    Settled {
-        link: usize,
-        stream: StreamIndex,
-    },
+    /// A stream of an ended publisher has sent its samples.
+    Settled(StreamPlace),
     /// A link has closed a retired stream: its index is free.
-    Retired {
-        link: usize,
-        stream: StreamIndex,
-    },
+    Retired(StreamPlace),
     /// Reads the status of all nodes, or of the listed ones.
     Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
     View(SubscriptionId, Sender<Option<Arc<Sink>>>),

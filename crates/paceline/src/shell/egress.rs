@@ -22,6 +22,7 @@ use crate::config::LinkConfig;
 use broken::Broken;
 use intake::Intake;
 use multicast::Following;
+use paceline_node::install::StreamPlace;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{NodeId, ProbeInterval};
@@ -325,7 +326,7 @@ impl Egress {
         watched.retain(|index| {
             let settled = intake.is_empty(*index) && link.is_settled(*index);
             if settled {
-                engine.offer(Command::Settled { link: *at, stream: *index });
+                engine.offer(Command::Settled(StreamPlace { link: *at, index: *index }));
             }
             !settled
         });
@@ -340,8 +341,8 @@ impl Egress {
             }
             // The engine's queue may be full. Keep the entry and report again: the index is in use
             // until then.
-            let told =
-                over && self.engine.offer(Command::Retired { link: self.index, stream: index });
+            let told = over
+                && self.engine.offer(Command::Retired(StreamPlace { link: self.index, index }));
             if !told {
                 self.retiring.push((index, until));
             }

@@ -42,14 +42,14 @@ use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::identity::Introduction;
 use crate::time::Clock;
-use install::{Outgoing, Slots};
+use install::Ports;
 use linger::{LINGER_MAX, Lingering};
 use opening::Opening;
 use ordered::OrderedBuffers;
 use paceline_node::MessageQueue;
+use paceline_node::install::{Installer, WantedOutputs};
 use paceline_proto::control::{Control, ControlOutput, PublisherSpec, Ways};
 use paceline_proto::memory::{Charge, MemoryKind};
-use paceline_proto::plan::SourceKey;
 use paceline_proto::video::GroupBudget;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -76,7 +76,6 @@ pub(crate) struct EngineLink {
     pub(crate) config: LinkConfig,
     pub(crate) handle: LinkHandle,
     pub(crate) rx: Arc<LinkRx>,
-    pub(crate) slots: Slots,
 }
 
 /// The parts of a node that its engine owns.
@@ -118,6 +117,9 @@ pub(crate) struct Engine {
     pool: Arc<ScalePool>,
     /// The memory for the groups of pictures of all sources.
     groups: GroupBudget,
+    /// The outputs of all sources, and their ports.
+    installer: Installer,
+    ports: Ports,
     /// The memory of the records of other nodes.
     records: Charge,
     /// The links to each neighbour.
@@ -126,7 +128,6 @@ pub(crate) struct Engine {
     able: BTreeSet<(usize, NodeId)>,
     publishers: BTreeMap<PublisherId, Arc<PublisherShared>>,
     sinks: BTreeMap<SubscriptionId, Arc<Sink>>,
-    outgoing: BTreeMap<SourceKey, Outgoing>,
     heard: BTreeMap<SubscriptionId, Vec<PublisherId>>,
     lingering: BTreeMap<PublisherId, Lingering>,
     opening: BTreeMap<PublisherId, Opening>,
@@ -170,6 +171,7 @@ impl Engine {
         let Parts { links, host, sources, vitals, mut gate, clock, follower, neighbours, .. } =
             parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
+        let groups = GroupBudget::within(&sources.memory);
         // Before a hop comes up: the token precedes the record of this node.
         gate.show_token(clock::now(), &mut control);
         Self {
@@ -180,7 +182,9 @@ impl Engine {
             links,
             host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
             host,
-            groups: GroupBudget::within(&sources.memory),
+            installer: Installer::new(groups.clone()),
+            ports: Ports::default(),
+            groups,
             records: sources.memory.own_share().charge(MemoryKind::Kept, 0),
             sources,
             pool: Arc::new(ScalePool::new(vitals.clone())),
@@ -188,7 +192,6 @@ impl Engine {
             able: BTreeSet::new(),
             publishers: BTreeMap::new(),
             sinks: BTreeMap::new(),
-            outgoing: BTreeMap::new(),
             heard: BTreeMap::new(),
             lingering: BTreeMap::new(),
             opening: BTreeMap::new(),
@@ -291,8 +294,8 @@ impl Engine {
                 self.linger(now, id, now + within, Some(told));
             }
             Command::Scaled(id) => self.handle_scaled(now, id),
-            Command::Settled { link, stream } => self.handle_settled(now, link, stream),
-            Command::Retired { link, stream } => self.handle_retired(link, stream),
+            Command::Settled(stream) => self.handle_settled(now, stream),
+            Command::Retired(stream) => self.installer.handle_closed(stream),
             Command::Subscribe(spec, sink, reply) => {
                 let _ = reply.send(self.subscribe(now, spec, sink));
             }
@@ -353,6 +356,10 @@ impl Engine {
     /// Executes the pending outputs of `Control`.
     fn drain(&mut self, now: Instant) {
         while let Some(output) = self.control.poll_output() {
+            // All outputs of a decision are installed before others are notified of it.
+            if !matches!(output, ControlOutput::Install { .. }) {
+                self.install();
+            }
             match output {
                 ControlOutput::Send { hop, message } => {
                     let link = self.ways.link(hop).and_then(|link| self.links.get(link));
@@ -361,7 +368,9 @@ impl Engine {
                     }
                 }
                 ControlOutput::Install { source, publisher, from, entry, outputs } => {
-                    self.install((source, from, entry), &publisher, outputs);
+                    let plans = self.align_groups(outputs);
+                    let wanted = WantedOutputs { source, publisher, from, entry, plans };
+                    self.installer.handle_outputs(wanted);
                 }
                 ControlOutput::Matching { publisher, matching } => {
                     self.set_matching(publisher, matching);
@@ -416,6 +425,7 @@ impl Engine {
                 }
             }
         }
+        self.install();
         self.end_openings(now);
     }
 
@@ -472,7 +482,7 @@ impl Engine {
                 self.control.update_publisher(now, id, spec);
             }
         }
-        let others = self.outgoing.keys().map(|source| source.publisher);
+        let others = self.installer.sources().map(|source| source.publisher);
         let others = others.filter(|id| !self.publishers.contains_key(id));
         for id in others.collect::<BTreeSet<_>>() {
             let scaled = self.pool.costs().of(id, ScalePool::workers());

@@ -25,6 +25,13 @@ impl<T> Mailbox<T> {
         self.posted.fetch_add(1, Ordering::Release);
     }
 
+    /// Queues changes that the reader finds together.
+    pub(crate) fn post_all(&self, changes: Vec<T>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.extend(changes);
+        self.posted.fetch_add(1, Ordering::Release);
+    }
+
     /// Queues a change, merged with the last one if that is still queued. A slow reader then finds
     /// a single change.
     pub(crate) fn post_merged(&self, change: T, merge: impl FnOnce(T, T) -> T) {
@@ -87,6 +94,9 @@ mod tests {
             mailbox.post_merged(change, |last, this| last + this);
         }
         assert_eq!(collected(&mailbox, &mut seen), [99 * 50]);
+        mailbox.post(1);
+        mailbox.post_all(vec![2, 3]);
+        assert_eq!(collected(&mailbox, &mut seen), [1, 2, 3]);
         assert_eq!(collected(&mailbox, &mut seen), [0; 0]);
     }
 }

@@ -6,10 +6,8 @@
 //! publisher, the buffer is sent. From then on the publisher owns its outputs.
 
 use super::clock;
-use super::installation::Installation;
 use super::lock;
-use super::mailbox::Mailbox;
-use super::port::{self, Port};
+use super::port::{self, Installs, Port};
 use crate::put::PutReport;
 use event_listener::{Event, EventListener};
 use paceline_proto::RawSample;
@@ -38,9 +36,9 @@ impl Outlet {
     }
 
     /// Applies the installations that the engine has posted.
-    pub(crate) fn install(&mut self, installs: &Mailbox<Installation>) {
+    pub(crate) fn install(&mut self, installs: &Installs) {
         let Self { ingress, seen } = self;
-        installs.collect(seen, |installation| installation.apply(ingress));
+        installs.collect(seen, |installation| installation.apply(ingress, |_, port| drop(port)));
     }
 
     /// Offers a sample to the outputs with the given `targets`.
@@ -139,12 +137,7 @@ impl Opening {
 
     /// Publishes a sample: to subscribers of this node now, and to links when the publisher is
     /// opened.
-    pub(crate) fn put(
-        &self,
-        installs: &Mailbox<Installation>,
-        now: Instant,
-        sample: RawSample,
-    ) -> PutReport {
+    pub(crate) fn put(&self, installs: &Installs, now: Instant, sample: RawSample) -> PutReport {
         let mut state = lock(&self.state);
         let mut lent = Lent { opening: self, installs, outlet: state.outlet.take() };
         let was_open = state.is_open;
@@ -170,7 +163,7 @@ impl Opening {
     }
 
     /// Sends the buffered samples to links.
-    fn release(&self, state: &mut State, outlet: &mut Outlet, installs: &Mailbox<Installation>) {
+    fn release(&self, state: &mut State, outlet: &mut Outlet, installs: &Installs) {
         outlet.install(installs);
         for sample in state.waiting.drain(..) {
             outlet.offer(clock::now(), sample, |target| target != Target::Local);
@@ -182,7 +175,7 @@ impl Opening {
     /// subscriber.
     ///
     /// If `answered`, all existing subscriptions are connected, and no sample counts as unanswered.
-    pub(crate) fn open(&self, installs: &Mailbox<Installation>, answered: bool) -> Missed {
+    pub(crate) fn open(&self, installs: &Installs, answered: bool) -> Missed {
         let mut state = lock(&self.state);
         let no_answer = if answered || state.is_open { 0 } else { state.waiting.len() as u64 };
         state.is_open = true;
@@ -211,7 +204,7 @@ impl Opening {
 /// The thread does not keep the lock, because a callback may wait for the engine, which takes it.
 struct Lent<'o> {
     opening: &'o Opening,
-    installs: &'o Mailbox<Installation>,
+    installs: &'o Installs,
     outlet: Option<Outlet>,
 }
 

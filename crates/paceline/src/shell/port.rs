@@ -6,9 +6,11 @@ pub(crate) mod scaling;
 pub(crate) use local::{LocalPort, SinkChange};
 
 use super::drops::AtomicDrops;
+use super::mailbox::Mailbox;
 use super::wake::Waker;
 use crossbeam_queue::ArrayQueue;
 use event_listener::{Event, EventListener};
+use paceline_node::install::Installation;
 use paceline_proto::ingress::Ingress;
 use paceline_proto::plan::Target;
 use paceline_proto::video::{Group, Joining, Next};
@@ -25,6 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const JOIN_PORTION: usize = 12;
 /// The number of samples queued at a link above which a joining stream waits: the link has no spare capacity.
 const JOIN_QUEUED_MAX: usize = 4;
+
+/// The new outputs of a source, for the thread that delivers its samples.
+pub(crate) type Installs = Mailbox<Installation<Port>>;
 
 /// The capacity of the ring between a source and its link, in samples.
 pub(crate) const RING_SAMPLES: usize = 512;

@@ -60,6 +60,7 @@ pub(crate) fn encode(status: &NodeStatus) -> Vec<u8> {
     put_option(status.buffer.as_ref(), reserved::put_host, &mut out);
     put_rows(&status.unread, put_unread, &mut out);
     memory::put(status, &mut out);
+    put_rows(&status.subscriptions, |row, out| out.put_varint(row.overdue), &mut out);
     out
 }
 
@@ -113,6 +114,10 @@ pub(crate) fn decode(bytes: Bytes) -> Result<NodeStatus, WireError> {
     }
     if !r.is_empty() {
         memory::read(r, &mut status)?;
+    }
+    let rows = if r.is_empty() { Vec::new() } else { read_rows(r, |r| r.varint("overdue"))? };
+    for (subscription, overdue) in status.subscriptions.iter_mut().zip(rows) {
+        subscription.overdue = overdue;
     }
     Ok(status)
 }
@@ -258,6 +263,7 @@ fn read_subscription(r: &mut Reader) -> Result<SubscriptionStatus, WireError> {
         bytes: r.varint("bytes")?,
         rate_millihertz: r.varint("rate")?,
         late: r.varint("late")?,
+        overdue: 0,
         age_max: read_time(r)?,
         age_mean: None,
         age_sum: read_time(r)?,

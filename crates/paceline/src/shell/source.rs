@@ -2,9 +2,8 @@
 
 use super::clock;
 use super::events::Events;
-use super::installation::Installation;
-use super::mailbox::Mailbox;
 use super::opening::{Opening, WaitingBytes};
+use super::port::Installs;
 use crate::event::PublisherEvent;
 use event_listener::Event;
 use paceline_sched::{Duration, Instant};
@@ -14,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The state that a publisher shares with its node.
 #[derive(Default)]
 pub(crate) struct PublisherShared {
-    pub(crate) installs: Mailbox<Installation>,
+    pub(crate) installs: Installs,
     /// Buffers the first samples; `None` for a publisher that waits for subscribers itself.
     pub(crate) opening: Option<Opening>,
     /// The time of declaration; zero if the end of the publisher need not be delayed.

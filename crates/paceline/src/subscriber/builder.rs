@@ -20,6 +20,28 @@ use std::time::Duration;
 ///
 /// By default a subscription requests every sample as published, as best effort. The setters take
 /// plain values; [`Self::declare`] reports the first wrong one.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// # let node = paceline::Node::builder().isolated().open()?;
+/// let mut camera = node.publisher("robot/camera").hz(30.0).declare()?;
+/// let mut pictures = node
+///     .subscriber("robot/*")
+///     .max_hz(10.0)
+///     .within(Duration::from_millis(200))
+///     .loss(1, 10) // in each 10 consecutive samples at most 1 may be late
+///     .declare()?;
+/// camera.put("a picture")?;
+/// assert_eq!(pictures.recv_timeout(Duration::from_secs(5))?.payload, "a picture");
+///
+/// let error = node.subscriber("robot/*").max_hz(-1.0).declare().err().unwrap();
+/// assert!(error.to_string().contains("-1"), "{error}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A request with a delay bound is a contract: each path grants or refuses it, and
+/// [`SubscriberEvent`](crate::SubscriberEvent) reports the answer.
 #[must_use = "nothing is subscribed to before declare() or callback()"]
 pub struct SubscriberBuilder<'a> {
     node: &'a Node,

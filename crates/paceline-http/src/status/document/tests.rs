@@ -176,6 +176,7 @@ fn the_schema_is_stable() {
                     "bytes": 299_000,
                     "rate_hz": 5.001,
                     "late": 1,
+                    "overdue": 1,
                     "age_max_us": 45_678,
                     "age_mean_us": 21_014,
                     "age_sum_us": 987_654,

@@ -202,7 +202,7 @@ impl Engine {
         Some(Measured {
             delivered: counts.delivered,
             bytes: counts.bytes,
-            late: counts.late,
+            late: counts.late_in_all(),
             dropped: counts.drops().total(),
             rate_millihertz,
             age_max: age_max.into(),

@@ -6,9 +6,9 @@
 use super::super::command::Command;
 use super::super::handle::LinkCommand;
 use super::Engine;
+use paceline_node::install::StreamPlace;
 use paceline_proto::plan::SourceKey;
 use paceline_proto::{Form, PublisherId};
-use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -29,7 +29,7 @@ pub(crate) struct Lingering {
     /// The earliest time of the announcement.
     known: Instant,
     scalers: usize,
-    streams: BTreeSet<(usize, StreamIndex)>,
+    streams: BTreeSet<StreamPlace>,
     /// The caller to notify, with true if all samples were sent.
     told: Option<Sender<bool>>,
 }
@@ -61,16 +61,17 @@ impl Engine {
         if self.leave_opening(id, until, &mut told) {
             return;
         }
-        let outgoing = self.outgoing.get(&SourceKey { publisher: id, form: Form::FULL });
+        let source = SourceKey { publisher: id, form: Form::FULL };
         let mut scalers = 0;
-        for scaler in outgoing.into_iter().flat_map(|outgoing| outgoing.scalers()) {
+        for scaler in self.installer.scalers(source) {
+            let Some(scaler) = self.ports.scaler(scaler) else { continue };
             let commands = self.commands.clone();
             scaler.finish(move || {
                 commands.offer(Command::Scaled(id));
             });
             scalers += 1;
         }
-        let streams: BTreeSet<_> = outgoing.into_iter().flat_map(|o| o.open_streams()).collect();
+        let streams: BTreeSet<_> = self.installer.streams(source).collect();
         let declared = self.publishers.get(&id).map_or(now, |shared| shared.declared);
         let known = if streams.is_empty() { now } else { declared + KNOWN_MIN };
         self.lingering.insert(id, Lingering { until, known, scalers, streams, told });
@@ -104,17 +105,17 @@ impl Engine {
     /// Requests a report from the links when the streams of a publisher are empty.
     fn watch(&self, id: PublisherId) {
         let streams = self.lingering.get(&id).into_iter().flat_map(|lingering| &lingering.streams);
-        for (link, stream) in streams {
-            if let Some(link) = self.links.get(*link) {
-                link.handle.send(LinkCommand::Watch(*stream));
+        for place in streams {
+            if let Some(link) = self.links.get(place.link) {
+                link.handle.send(LinkCommand::Watch(place.index));
             }
         }
     }
 
     /// Handles a link's report that a stream is empty.
-    pub(super) fn handle_settled(&mut self, now: Instant, link: usize, stream: StreamIndex) {
+    pub(super) fn handle_settled(&mut self, now: Instant, place: StreamPlace) {
         for lingering in self.lingering.values_mut() {
-            lingering.streams.remove(&(link, stream));
+            lingering.streams.remove(&place);
         }
         self.stop_lingering(now);
     }

@@ -10,12 +10,13 @@ use std::sync::PoisonError;
 
 impl Engine {
     /// Lets the outputs to neighbours that may receive groups select the same samples, whenever they began.
-    pub(super) fn align_groups(&self, plans: &mut [OutputPlan]) {
-        for plan in plans {
+    pub(super) fn align_groups(&self, mut plans: Vec<OutputPlan>) -> Vec<OutputPlan> {
+        for plan in &mut plans {
             let Target::Hop(hop) = plan.target else { continue };
             let link = self.ways.link(hop).and_then(|link| self.links.get(link));
             plan.aligned |= link.is_some_and(|link| link.config.multicast.is_some());
         }
+        plans
     }
 
     /// Announces the neighbours that receive multicast groups, if they have changed.

@@ -67,7 +67,7 @@ impl Engine {
         self.sources.drops.add(DropReason::NoRoute, missed.no_answer);
         // Without a link that wants the samples, they are not lost.
         let source = SourceKey { publisher: id, form: Form::FULL };
-        let leads_away = self.outgoing.get(&source).is_some_and(|it| it.open_streams().count() > 0);
+        let leads_away = self.installer.streams(source).next().is_some();
         if leads_away || !answered {
             self.sources.drops.add(DropReason::QueueFull, missed.no_room);
         }

@@ -3,6 +3,7 @@ use crate::shell::port::{Announcements, RingEnd, ring};
 use crate::shell::wake::Waker;
 use bytes::Bytes;
 use crossbeam_queue::ArrayQueue;
+use paceline_node::install::Installation;
 use paceline_proto::ingress::Stamper;
 use paceline_proto::plan::OutputPlan;
 use paceline_proto::video::GroupBudget;
@@ -12,13 +13,13 @@ use paceline_sched::discipline::StreamIndex;
 /// The publisher's and the engine's side of an opening.
 struct Ends {
     opening: Opening,
-    installs: Mailbox<Installation>,
+    installs: Installs,
     stamper: Stamper,
 }
 
 impl Ends {
     fn new(room: &Arc<WaitingBytes>) -> Self {
-        let (installs, stamper) = (Mailbox::default(), Stamper::default());
+        let (installs, stamper) = (Installs::default(), Stamper::default());
         Self { opening: Opening::new(None, room.clone()), installs, stamper }
     }
 

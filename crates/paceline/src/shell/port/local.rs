@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub(crate) enum SinkChange {
     Join(SubscriptionId, SinkPort),
     Leave(SubscriptionId),
+    /// The treatment of late samples has changed.
+    Late(Late),
 }
 
 /// A subscriber and its decoding state.
@@ -58,7 +60,7 @@ impl LocalPort {
 
     /// Applies the posted changes.
     fn settle(&mut self) {
-        let Self { tag, changes, seen, sinks, newcomer, .. } = self;
+        let Self { tag, changes, seen, sinks, newcomer, late, .. } = self;
         // Pulled samples are selected in advance: a page may begin inside a group of pictures.
         let pulled = tag.is_private();
         let gate = DecodeGate::starting(pulled);
@@ -72,6 +74,7 @@ impl LocalPort {
                 *newcomer = true;
             }
             SinkChange::Leave(id) => sinks.retain(|place| place.id != id),
+            SinkChange::Late(new) => *late = new,
         });
     }
 

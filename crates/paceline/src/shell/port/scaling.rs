@@ -32,6 +32,7 @@ use super::super::{clock, lock};
 use super::Port;
 use event_listener::{Event, EventListener};
 use paceline_media::Format;
+use paceline_node::install::ScalerTerms;
 use paceline_proto::control::{FormBudget, PublisherSpec};
 use paceline_proto::video::{Group, GroupBudget, Next};
 use paceline_proto::{DropReason, Form, PublisherId, RawSample};
@@ -42,9 +43,6 @@ use rustix::time::{ClockId, clock_gettime};
 use std::sync::{Arc, Mutex, MutexGuard};
 use video::Video;
 use waiting::{Job, Rule, Waiting, Work};
-
-/// The limit of outputs of one task. Further outputs of a form use another task.
-pub(crate) const SLOTS_MAX: u32 = 64;
 
 /// The worker of a task.
 enum Worker {
@@ -58,21 +56,12 @@ struct Working {
     places: Places,
 }
 
-/// The terms of the streams that a task serves.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Terms {
-    /// The traffic that the encoder must keep; `None` if it is unknown.
-    pub(crate) budget: Option<FormBudget>,
-    /// One of the streams has a contract, or a delay bound at a subscriber of this node.
-    pub(crate) promised: bool,
-}
-
 /// The scaling of one source's samples to one form.
 pub(crate) struct ScaleTask {
     pool: Arc<ScalePool>,
     publisher: PublisherId,
     form: Form,
-    terms: Mutex<Terms>,
+    terms: Mutex<ScalerTerms>,
     waiting: Mutex<Waiting>,
     working: Mutex<Working>,
     /// Notified when the queue has room again.
@@ -180,7 +169,7 @@ impl ScaleTask {
             pool,
             publisher: id,
             form,
-            terms: Mutex::new(Terms::default()),
+            terms: Mutex::new(ScalerTerms::default()),
             waiting: Mutex::new(Waiting::new(rule)),
             working: Mutex::new(working),
             room: Event::new(),
@@ -189,7 +178,7 @@ impl ScaleTask {
     }
 
     /// Sets the terms of its streams.
-    pub(crate) fn set_terms(&self, terms: Terms) {
+    pub(crate) fn set_terms(&self, terms: ScalerTerms) {
         *lock(&self.terms) = terms;
         lock(&self.waiting).set_promised(terms.promised);
     }

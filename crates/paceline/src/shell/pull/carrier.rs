@@ -90,7 +90,8 @@ impl Carrier {
 
     fn install(&mut self) {
         let ingress = &mut self.ingress;
-        self.shared.installs.collect(&mut self.seen, |installation| installation.apply(ingress));
+        let installs = &self.shared.installs;
+        installs.collect(&mut self.seen, |it| it.apply(ingress, |_, port| drop(port)));
     }
 
     /// Waits a while for a full output; returns false if none is full.

@@ -56,7 +56,9 @@ fn a_status_round_trips_and_no_prefix_of_it_decodes() {
     put_rows(&sent.unread, put_unread, &mut unread);
     let mut memory = Vec::new();
     memory::put(&sent, &mut memory);
-    let memory = bytes.len() - memory.len();
+    // The part behind the memory is the number of subscriptions, none.
+    let overdue = bytes.len() - 1;
+    let memory = overdue - memory.len();
     let unread = memory - unread.len();
     let mut buffered = Vec::new();
     put_option(sent.buffer.as_ref(), reserved::put_host, &mut buffered);
@@ -69,11 +71,14 @@ fn a_status_round_trips_and_no_prefix_of_it_decodes() {
     let timed = reserved - times.len();
     let stalled = timed - encode_stalled(&sent).len();
     let (repaired, processor) = (stalled - 1, stalled - 1 - PROCESSOR_BYTES);
-    let whole =
-        [processor, repaired, stalled, timed, reserved, clocked, last, buffered, unread, memory];
+    let whole = [
+        processor, repaired, stalled, timed, reserved, clocked, last, buffered, unread, memory,
+        overdue,
+    ];
     for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
         assert!(decode(bytes.slice(..end)).is_err(), "{end} bytes");
     }
+    assert_eq!(decode(bytes.slice(..overdue)), Ok(sent.clone()));
     let sent = NodeStatus { memory: None, ..sent };
     assert_eq!(decode(bytes.slice(..memory)), Ok(sent.clone()));
     let sent = NodeStatus { unread: Vec::new(), ..sent };

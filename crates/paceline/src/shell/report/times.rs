@@ -91,6 +91,7 @@ mod tests {
             bytes: 300,
             rate_millihertz: 1_000,
             late: 0,
+            overdue: u64::from(index),
             age_max: Duration::from_millis(9),
             age_mean,
             age_sum: Duration::from_millis(20),

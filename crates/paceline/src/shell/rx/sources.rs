@@ -49,9 +49,12 @@ impl Sources {
         drops: &AtomicDrops,
     ) {
         let Self { seen, arrivals } = self;
-        changes.collect(seen, |RxChange { arrangement, installation }| match installation {
-            Some(installation) => installation.apply(arrivals.arrange(now, arrangement)),
-            None => arrivals.remove(arrangement.key),
+        changes.collect(seen, |RxChange { arrangement, installation }| {
+            if installation.outputs.is_empty() {
+                arrivals.remove(arrangement.key);
+            } else {
+                installation.apply(arrivals.arrange(now, arrangement), |_, port| drop(port));
+            }
         });
         arrivals.settle(now, &mut Ports(drops));
     }

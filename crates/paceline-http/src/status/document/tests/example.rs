@@ -107,6 +107,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         bytes: 299_000,
         rate_millihertz: 5_001,
         late: 1,
+        overdue: 1,
         age_max: Duration::from_micros(45_678),
         age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),

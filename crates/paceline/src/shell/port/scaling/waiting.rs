@@ -1,7 +1,7 @@
 //! The bounded queue of a scaling worker, with rules for displacing samples.
 
 use super::super::Port;
-use super::SLOTS_MAX;
+use paceline_node::install::SCALER_OUTPUTS_MAX;
 use paceline_proto::video::{DecodeGate, Group, Joining, Next};
 use paceline_proto::{DropReason, Kind, RawSample};
 use std::collections::{BTreeMap, VecDeque};
@@ -232,7 +232,7 @@ impl Waiting {
             left -= 1;
             *samples -= 1;
             *bytes -= job.sample.payload.len();
-            for slot in (0..SLOTS_MAX).filter(|slot| job.slots >> slot & 1 == 1) {
+            for slot in (0..SCALER_OUTPUTS_MAX).filter(|slot| job.slots >> slot & 1 == 1) {
                 *lost.entry((slot, reason)).or_default() += 1;
             }
             if *rule == Rule::WholeVideo {
