@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Each command is one module: it parses its arguments, calls the crate [`paceline`], and prints a table, lines or JSON.
-//! [`support`] has the parts that other programs share.
+//! [`paceline_tool`] has the parts that other programs share, and [`paceline_http`] serves the dashboard.
 //!
 //! Invariant: standard output contains only the result, everything else is written to standard error, and the exit code
 //! is one of those in `paceline --help`.
