@@ -544,7 +544,10 @@ class Measured:
         """The number of payload bytes delivered."""
     @property
     def late(self) -> int:
-        """The number of samples delivered after the delay bound."""
+        """The number of samples that were older than the delay bound when the application took them, or dropped for it."""
+    @property
+    def overdue(self) -> int:
+        """The part of ``late`` that arrived in time: the samples waited in the process of the subscription."""
     @property
     def dropped(self) -> int:
         """The number of samples dropped at the subscription's node. Drops on earlier links are

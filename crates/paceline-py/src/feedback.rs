@@ -90,10 +90,16 @@ impl Measured {
         self.0.bytes
     }
 
-    /// The number of samples delivered after the delay bound.
+    /// The number of samples that were older than the delay bound when the application took them, or dropped for it.
     #[getter]
     const fn late(&self) -> u64 {
         self.0.late
+    }
+
+    /// The part of `late` that arrived in time: the samples waited in the process of the subscription.
+    #[getter]
+    const fn overdue(&self) -> u64 {
+        self.0.overdue
     }
 
     /// The number of samples dropped at the subscription's node. Drops on earlier links are not

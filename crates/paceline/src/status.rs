@@ -375,6 +375,8 @@ pub struct Measured {
     pub bytes: u64,
     /// Samples that were older than the delay bound when the application took them, or dropped for it.
     pub late: u64,
+    /// The part of [`Self::late`] that arrived in time, and waited in the process of the subscription.
+    pub overdue: u64,
     /// Samples dropped at the subscription's node for any reason, without drops on links before it.
     pub dropped: u64,
     /// The delivery rate over the last second or more, in millihertz.

@@ -50,6 +50,12 @@ pub(super) struct Removed {
     pub(super) locals: Vec<LocalOutput>,
 }
 
+/// Removes and returns the entries that are not wanted.
+fn take_others<T>(map: &mut BTreeMap<Name, T>, wanted: &BTreeSet<Name>) -> Vec<T> {
+    let others: Vec<Name> = map.keys().filter(|name| !wanted.contains(name)).copied().collect();
+    others.iter().filter_map(|name| map.remove(name)).collect()
+}
+
 /// The installed outputs of a source.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Installed {
@@ -70,13 +76,11 @@ impl Installed {
     /// Removes the outputs that no plan contains.
     pub(super) fn take_unwanted(&mut self, plans: &[OutputPlan]) -> Removed {
         let wanted: BTreeSet<Name> = plans.iter().map(name).collect();
-        let streams = self.streams.extract_if(.., |name, _| !wanted.contains(name));
-        let streams = streams.map(|(_, stream)| stream).collect();
-        let locals = self.locals.extract_if(.., |name, _| !wanted.contains(name));
-        for (_, scaler) in self.scaled.extract_if(.., |name, _| !wanted.contains(name)) {
-            self.scalers.leave(scaler);
+        take_others(&mut self.scaled, &wanted).into_iter().for_each(|id| self.scalers.leave(id));
+        Removed {
+            streams: take_others(&mut self.streams, &wanted),
+            locals: take_others(&mut self.locals, &wanted),
         }
-        Removed { streams, locals: locals.map(|(_, local)| local).collect() }
     }
 
     /// Sets the neighbours and limits of the source, and the samples that its outputs take. Returns true if they have changed.

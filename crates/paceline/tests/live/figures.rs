@@ -3,7 +3,8 @@
 use crate::sums;
 use crate::support::{SOON, at_rate, free_endpoint, isolated, wait_until};
 use paceline::status::{LinkStatus, NodeStatus};
-use paceline::{Capacity, LinkConfig, Node};
+use paceline::{Capacity, Late, LinkConfig, Node};
+use std::time::Duration;
 
 fn own(node: &Node) -> NodeStatus {
     node.status(SOON).into_iter().find(|status| status.id == node.id()).unwrap()
@@ -36,6 +37,34 @@ fn figures_of_a_slow_reader_are_consistent() {
         row.age_mean.is_none() && row.age_max.is_zero()
     });
     sums::check(&[&node]);
+}
+
+#[test]
+fn samples_that_the_program_reads_late_are_late_in_every_report() {
+    let node = isolated("slow", []);
+    let within = Duration::from_millis(50);
+    let mut pose = node.publisher("pose").late(Late::Send).declare().unwrap();
+    let mut slow = node.subscriber("pose").within(within).declare().unwrap();
+    wait_until("it is heard", || pose.matching());
+    for _ in 0..5 {
+        pose.put(vec![7; 64]).unwrap();
+    }
+    assert_eq!(own(&node).subscriptions[0].late, 0, "it may still read in time");
+    // The program does something else, or is not scheduled.
+    std::thread::sleep(2 * within);
+    let read: Vec<_> = std::iter::from_fn(|| slow.try_recv()).collect();
+    assert!(read.len() == 5 && read.iter().all(|sample| sample.late), "{read:?}");
+    let feedback = pose.feedback(SOON);
+    let measured = feedback[0].measured.unwrap();
+    assert_eq!((measured.late, measured.overdue), (5, 5), "{measured:?}");
+    assert!(measured.age_sum >= 10 * within, "{measured:?}");
+    let mut oldest = measured.age_max;
+    wait_until("the ages at the reading are reported", || {
+        let row = own(&node).subscriptions.remove(0);
+        assert_eq!((row.late, row.overdue, row.delivered), (5, 5, 5), "{row:?}");
+        oldest = oldest.max(row.age_max);
+        oldest >= 2 * within
+    });
 }
 
 #[test]

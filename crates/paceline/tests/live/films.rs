@@ -111,7 +111,8 @@ fn play(time: Duration) {
         assert!(feedback.grant.is_some(), "the contract stays");
         excess += feedback.excess.long + feedback.excess.early;
         let measured = feedback.measured.unwrap();
-        (delivered, late) = (delivered + measured.delivered, late + measured.late);
+        (delivered, late) =
+            (delivered + measured.delivered, late + measured.late - measured.overdue);
         dropped += subscriber.drops().total();
     }
     println!(

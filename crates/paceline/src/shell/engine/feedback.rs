@@ -203,6 +203,7 @@ impl Engine {
             delivered: counts.delivered,
             bytes: counts.bytes,
             late: counts.late_in_all(),
+            overdue: counts.overdue,
             dropped: counts.drops().total(),
             rate_millihertz,
             age_max: age_max.into(),

@@ -26,8 +26,8 @@ pub(crate) fn encode(rows: &[Option<Measured>]) -> Vec<u8> {
     for row in rows {
         out.put_flag(row.is_some());
         if let Some(row) = row {
-            let Measured { delivered, bytes, late, dropped, rate_millihertz, .. } = *row;
-            for number in [delivered, bytes, late, dropped, rate_millihertz] {
+            let Measured { delivered, bytes, late, overdue, dropped, rate_millihertz, .. } = *row;
+            for number in [delivered, bytes, late, overdue, dropped, rate_millihertz] {
                 out.put_varint(number);
             }
             super::put_time(row.age_max, &mut out);
@@ -50,8 +50,8 @@ pub(crate) fn decode(body: Bytes) -> Result<Vec<Option<Measured>>, WireError> {
 }
 
 fn read(reader: &mut Reader) -> Result<Measured, WireError> {
-    let [delivered, bytes, late, dropped, rate_millihertz] = {
-        let mut numbers = [0; 5];
+    let [delivered, bytes, late, overdue, dropped, rate_millihertz] = {
+        let mut numbers = [0; 6];
         for number in &mut numbers {
             *number = reader.varint("measured")?;
         }
@@ -59,7 +59,7 @@ fn read(reader: &mut Reader) -> Result<Measured, WireError> {
     };
     let mut time = || reader.varint("age").map(Duration::from_nanos);
     let (age_max, age_sum) = (time()?, time()?);
-    Ok(Measured { delivered, bytes, late, dropped, rate_millihertz, age_max, age_sum })
+    Ok(Measured { delivered, bytes, late, overdue, dropped, rate_millihertz, age_max, age_sum })
 }
 
 #[cfg(test)]
@@ -71,7 +71,8 @@ mod tests {
         let some = Measured {
             delivered: 3,
             bytes: u64::MAX,
-            late: 1,
+            late: 3,
+            overdue: 2,
             dropped: 70_000,
             rate_millihertz: 29_970,
             age_max: Duration::from_millis(7),
