@@ -246,7 +246,7 @@ impl<P> ArrivingStreams<P> {
         }
     }
 
-    /// Returns the outputs of a stream that have not replaced those of another form yet.
+    /// Returns the outputs of a stream that have not replaced outputs of another form yet.
     fn unreplaced(&self, key: SourceKey) -> Vec<OutputKey> {
         let SourceKey { publisher, form } = key;
         if !self.replaced.contains(&publisher) {

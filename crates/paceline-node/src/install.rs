@@ -169,7 +169,7 @@ impl Installer {
         Self { groups, ..Self::default() }
     }
 
-    /// Makes the wanted outputs those of a source, with the next [`Self::take_commands`].
+    /// Replaces the outputs of a source with the next [`Self::take_commands`].
     pub fn handle_outputs(&mut self, wanted: WantedOutputs) {
         self.starved.remove(&wanted.source);
         self.wanted.insert(wanted.source, wanted);
@@ -197,7 +197,7 @@ impl Installer {
         self.in_order(decision)
     }
 
-    /// Returns the commands of a decision in order: those of a publisher together, since samples may replace outputs of its
+    /// Returns the commands of a decision in order: all of a publisher together, since samples may replace outputs of its
     /// other forms. Then threads that deliver other samples wait for the changes of one publisher only.
     fn in_order(&mut self, decision: Decision) -> Vec<PortCommand> {
         let Decision { mut commands, closings, closes } = decision;
@@ -363,13 +363,13 @@ impl Installer {
         closing.ok_or(NoStream)
     }
 
-    /// Returns the number of free stream indexes of a link, with those of streams that close.
+    /// Returns the number of free stream indexes of a link, including the indexes of streams that close.
     fn room(&self, link: usize, decision: &Decision) -> usize {
         let free = self.slots.get(link).map_or(STREAMS_MAX as usize, Slots::room);
         free + decision.closes.get(&link).map_or(0, Vec::len)
     }
 
-    /// Closes removed streams at once on links without room for `new` more streams. Returns the others.
+    /// Closes removed streams at once on links without room for `new` more streams. Returns the streams that close later.
     fn close_for_room(
         &mut self,
         removed: Vec<OpenStream>,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 const WAITING_MAX: usize = 8_192;
 
 /// The control messages that wait, one queue per neighbour. The neighbours have turns, one message each, so that a neighbour
-/// with many messages delays those of another by one message only.
+/// with many messages delays the messages of another by one message only.
 ///
 /// Messages of a neighbour keep their order. Each neighbour has room for 8,192 messages; the caller counts their memory.
 ///

@@ -20,6 +20,8 @@ use std::path::Path;
 const WHAT_MAX: f64 = 10.0;
 /// The maximum number of the words in [`patterns::REPORTING`] per 10,000 words.
 const TOLD_MAX: f64 = 4.0;
+/// The maximum number of pronouns such as "those of" per 10,000 words.
+const PRONOUNS_MAX: f64 = 6.0;
 /// The minimum number of "default", and of "returns", per 10,000 words.
 const TERMS_MIN: f64 = 8.0;
 /// The parts with a user's interface: their texts must name the defaults and the returned values.
@@ -110,6 +112,7 @@ fn limits(group: &str, counts: &Counts) -> Vec<Measure> {
     let mut measures = vec![
         measure("what-clauses", &counts.what, Limit::AtMost(WHAT_MAX)),
         measure("tells-told", &counts.told, Limit::AtMost(TOLD_MAX)),
+        measure("pronouns", &counts.pronouns, Limit::AtMost(PRONOUNS_MAX)),
     ];
     if PUBLIC.contains(&group) {
         for (check, found) in [("defaults", counts.defaults), ("returns", counts.returns)] {
@@ -122,15 +125,15 @@ fn limits(group: &str, counts: &Counts) -> Vec<Measure> {
 
 fn table(groups: &Groups) -> String {
     let mut text = format!(
-        "{:<18} {:>7} {:>12} {:>10} {:>8} {:>7}  {UNIT}\n",
-        "group", "words", "what-clauses", "tells-told", "defaults", "returns"
+        "{:<18} {:>7} {:>12} {:>10} {:>8} {:>8} {:>7}  {UNIT}\n",
+        "group", "words", "what-clauses", "tells-told", "pronouns", "defaults", "returns"
     );
     for (group, counts) in groups.iter().filter(|(_, counts)| counts.words > 0) {
-        let Counts { words, what, told, defaults, returns } = counts;
-        let [what, told, defaults, returns] =
-            [what.len(), told.len(), *defaults, *returns].map(|found| counts.rate(found));
+        let Counts { words, what, told, pronouns, defaults, returns } = counts;
+        let found = [what.len(), told.len(), pronouns.len(), *defaults, *returns];
+        let [what, told, pronouns, defaults, returns] = found.map(|found| counts.rate(found));
         text += &format!(
-            "{group:<18} {words:>7} {what:>12.1} {told:>10.1} {defaults:>8.1} {returns:>7.1}\n"
+            "{group:<18} {words:>7} {what:>12.1} {told:>10.1} {pronouns:>8.1} {defaults:>8.1} {returns:>7.1}\n"
         );
     }
     text
@@ -171,15 +174,16 @@ mod tests {
     }
 
     #[test]
-    fn public_parts_have_four_limits() {
+    fn public_parts_have_five_limits() {
         let mut counts = Counts::default();
         counts.add("a.rs", "Returns what the caller told. Defaults to 1 s.");
         let checks = |group| {
             let measures = limits(group, &counts);
             measures.into_iter().map(|m| (m.check, m.places.len())).collect::<Vec<_>>()
         };
-        assert_eq!(checks("web"), [("what-clauses", 1), ("tells-told", 1)]);
-        let all = [("what-clauses", 1), ("tells-told", 1), ("defaults", 0), ("returns", 0)];
+        let texts = [("what-clauses", 1), ("tells-told", 1), ("pronouns", 0)];
+        assert_eq!(checks("web"), texts);
+        let all = [&texts[..], &[("defaults", 0), ("returns", 0)]].concat();
         assert_eq!(checks("paceline"), all);
     }
 }

@@ -65,7 +65,7 @@ impl ArrivedItem {
         driver.count_unrouted(key.publisher, reason, samples);
     }
 
-    /// Delivers the item to the outputs of its stream, a loss not to those of `except`.
+    /// Delivers the item to the outputs of its stream, but a loss only to outputs outside `except`.
     pub(super) fn offer<P>(
         self,
         ingress: &mut Ingress<P>,

@@ -47,7 +47,7 @@ impl<P> ArrivingStream<P> {
         self.former.truncate(FORMER_MAX);
     }
 
-    /// Returns true if the item may arrive from this neighbour. Those of others are forged.
+    /// Returns true if the item may arrive from this neighbour. Items from elsewhere are forged.
     pub(super) fn accepts(&self, now: Instant, node: NodeId, item: &ArrivedItem) -> bool {
         let in_time = |until: Instant| now < until || matches!(item, ArrivedItem::Lost(_));
         let former = || self.former.iter().any(|(it, until)| *it == node && in_time(*until));

@@ -14,7 +14,7 @@ const OTHER: NodeId = NodeId(4);
 const PUBLISHER: PublisherId = PublisherId { node: NodeId(2), index: 0 };
 const NOW: Instant = Instant::from_millis(5_000);
 
-/// A driver whose ports are numbers: the samples that left by each, the drops of each, and those of the node.
+/// A driver whose ports are numbers: the samples that left by each, the drops of each, and the drops of the node.
 #[derive(Default)]
 struct Left {
     samples: BTreeMap<usize, Vec<u64>>,

@@ -4,7 +4,7 @@
 const WORDS: usize = 8;
 const KEPT: u64 = WORDS as u64 * 64;
 
-/// The place of a sample among those of its publisher.
+/// The place of a sample among the samples of its publisher.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Turn {
     /// It is the newest. So many samples between it and the last one have not arrived.

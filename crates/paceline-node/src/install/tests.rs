@@ -63,7 +63,7 @@ struct Driver {
 }
 
 impl Driver {
-    /// Makes plans those of a source, in a decision of their own.
+    /// Installs plans for a source, in a decision of their own.
     fn change(&mut self, installer: &mut Installer, source: SourceKey, plans: Vec<OutputPlan>) {
         installer.handle_outputs(wanted(source, plans));
         self.decide(installer, &Network::default());

@@ -9,6 +9,13 @@ const AFTER_WHAT: &[&str] = &[
 /// The forms of a verb that "reports", "returns" and "notifies" replace.
 pub(super) const REPORTING: &[&str] = &["tell", "tells", "told"];
 
+/// Two words that stand for a noun. The noun itself is clearer.
+const PRONOUNS: &[(&str, &str)] = &[("those", "of"), ("that", "of"), ("the", "others")];
+
+fn is_pronoun(first: &str, second: &str) -> bool {
+    PRONOUNS.contains(&(first, second))
+}
+
 fn makes_clause(second: &str) -> bool {
     AFTER_WHAT.contains(&second)
 }
@@ -21,6 +28,8 @@ pub(super) struct Counts {
     pub(super) what: Vec<String>,
     /// The places of the words in [`REPORTING`].
     pub(super) told: Vec<String>,
+    /// The places of [`PRONOUNS`].
+    pub(super) pronouns: Vec<String>,
     pub(super) defaults: usize,
     pub(super) returns: usize,
 }
@@ -37,6 +46,9 @@ impl Counts {
             }
             for word in words(line) {
                 self.words += usize::from(!word.continues);
+                if word.after_space && is_pronoun(&before.lower, &word.lower) {
+                    self.pronouns.push(place());
+                }
                 match word.lower.as_str() {
                     verb if REPORTING.contains(&verb) => self.told.push(place()),
                     "default" | "defaults" => self.defaults += 1,
@@ -96,8 +108,15 @@ mod tests {
     fn counts(text: &str) -> (usize, usize, usize, usize, usize) {
         let mut counts = Counts::default();
         counts.add("a.rs", text);
-        let Counts { words, what, told, defaults, returns } = counts;
+        let Counts { words, what, told, defaults, returns, .. } = counts;
         (words, what.len(), told.len(), defaults, returns)
+    }
+
+    #[test]
+    fn pronouns_for_nouns_are_found() {
+        let mut counts = Counts::default();
+        counts.add("a.rs", "those of it, That\nof, the others; others, of those. that, of");
+        assert_eq!(counts.pronouns.len(), 3, "{:?}", counts.pronouns);
     }
 
     #[test]

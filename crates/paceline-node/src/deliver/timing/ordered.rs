@@ -101,7 +101,7 @@ impl Ordered {
         is_kept
     }
 
-    /// Adds the newest sample of a latched publisher: it leaves at once, behind those of its publisher.
+    /// Adds the newest sample of a latched publisher: it leaves at once, behind the samples of its publisher.
     pub(super) fn handle_latched(&mut self, now: Instant, waiting: Waiting) {
         let Sample { publisher, payload, .. } = &waiting.unread.delivery;
         let (publisher, bytes) = (*publisher, payload.len());

@@ -80,7 +80,7 @@ impl Staged {
         }
     }
 
-    /// Adds the newest sample of a latched publisher. It leaves at once, behind those of its publisher that wait.
+    /// Adds the newest sample of a latched publisher. It leaves at once, behind the samples of its publisher that wait.
     pub(in crate::deliver) fn handle_latched(&mut self, now: Instant, unread: Unread) {
         let waiting = Waiting::new(unread);
         match &mut self.0 {
