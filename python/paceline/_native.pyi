@@ -544,7 +544,7 @@ class Measured:
         """The number of payload bytes delivered."""
     @property
     def late(self) -> int:
-        """The number of samples that were older than the delay bound when the application took them, or dropped for it."""
+        """The number of samples that were older than the delay bound at their arrival, or when the application took them."""
     @property
     def overdue(self) -> int:
         """The part of ``late`` that arrived in time: the samples waited in the process of the subscription."""
@@ -557,7 +557,7 @@ class Measured:
         """The delivery rate over the last second or more, in samples per second."""
     @property
     def age_max_ms(self) -> float:
-        """The greatest age at delivery in the last second or more, in milliseconds."""
+        """The greatest age of the samples that the application took in the last second or more, in milliseconds."""
     @property
     def age_mean_ms(self) -> float | None:
         """The mean age of all samples delivered, in milliseconds; ``None`` before the first."""
@@ -646,7 +646,7 @@ class SubscriptionStatus:
         """The delivery rate over the last second or more, in samples per second."""
     @property
     def late(self) -> int:
-        """The number of samples that were older than the delay bound when the application took them, or dropped for it."""
+        """The number of samples that were older than the delay bound at their arrival, or when the application took them."""
     @property
     def overdue(self) -> int:
         """The part of ``late`` that arrived in time: the samples waited in this process."""

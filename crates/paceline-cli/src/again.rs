@@ -13,7 +13,6 @@ pub(crate) fn set(words: Vec<OsString>) {
     let _ = WORDS.set(words);
 }
 
-/// Returns the words.
 pub(crate) fn words() -> anyhow::Result<Vec<OsString>> {
     match WORDS.get() {
         Some(words) => Ok(words.clone()),

@@ -162,7 +162,7 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     to.count("paceline_subscription_bytes_total", "Payload bytes delivered.", at, row.bytes);
     to.count(
         "paceline_subscription_late_samples_total",
-        "Samples that were older than the delay bound when the application took them, or dropped for it.",
+        "Samples that were older than the delay bound at their arrival, or when the application took them.",
         at,
         row.late,
     );
@@ -186,19 +186,19 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     to.add(
         Kind::Counter,
         "paceline_subscription_age_seconds_total",
-        "Sum of the sample ages at delivery.",
+        "Sum of the ages of the samples that the application took.",
         at,
         &seconds(row.age_sum_us),
     );
     to.add(
         Kind::Gauge,
         "paceline_subscription_age_max_seconds",
-        "Largest sample age at delivery, over the last second or more.",
+        "Largest age of the samples that the application took or that were dropped unread, over the last second or more.",
         at,
         &seconds(row.age_max_us),
     );
     if let Some(mean) = row.age_mean_us {
-        let help = "Mean sample age at delivery, over the same time; missing if no sample arrived.";
+        let help = "Mean age of the same samples; missing without any.";
         let name = "paceline_subscription_age_mean_seconds";
         to.add(Kind::Gauge, name, help, at, &seconds(mean));
     }

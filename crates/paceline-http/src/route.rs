@@ -27,7 +27,6 @@ const API: &str = "/api/v1/";
 const PATHS: &str = "state, events, nodes, nodes/NAME, publishers, subscriptions, subscriptions/ID, buffers, links, streams, refusals, \
      pictures/SUBSCRIPTION, values/SUBSCRIPTION, history, comparison, world, switches/NAME";
 
-/// Answers a request.
 pub(super) async fn answer(served: &Served, peer: &Peer, request: Request<Incoming>) -> Answer {
     match answered(served, peer, request).await {
         Ok(answer) => answer,

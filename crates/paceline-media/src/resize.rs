@@ -74,7 +74,6 @@ impl Resize {
     }
 }
 
-/// Returns the error of a failed resize.
 pub(crate) fn failed(from: Size, to: Size, error: &dyn std::error::Error) -> MediaError {
     MediaError::Resize { from, to, reason: error.to_string() }
 }

@@ -242,27 +242,27 @@ impl Delivery {
         };
         queue.push(unread);
         while let Some(mut oldest) = queue.pop_excess() {
-            let waited = oldest.grow_old(now);
-            self.counts.take_back(&oldest.delivery, waited, DropReason::SubscriberFull);
+            oldest.grow_old(now);
+            self.counts.take_back(&oldest.delivery, DropReason::SubscriberFull);
         }
         DeliveryFate::Queued
     }
 
     /// Decides on a sample as the last step before the application.
     fn release(&mut self, now: Instant, mut unread: Unread) -> Result<TakenSample, DropReason> {
-        let waited = unread.grow_old(now);
+        unread.grow_old(now);
         let passed = match self.timing.as_deref_mut() {
             Some(DeliveryTiming::Fresh(fresh)) => match fresh.release(now, &mut unread) {
                 Some(passed) => Some(passed),
                 None => {
-                    self.counts.take_back(&unread.delivery, waited, DropReason::Stale);
+                    self.counts.take_back(&unread.delivery, DropReason::Stale);
                     return Err(DropReason::Stale);
                 }
             },
             Some(DeliveryTiming::Staged(_)) | None => None,
         };
         let Unread { delivery: mut sample, requested, .. } = unread;
-        self.counts.take(&sample, waited);
+        self.counts.take(&sample);
         if !sample.late && sample.age > self.within.saturating_add(requested) {
             sample.late = true;
             self.counts.overdue += 1;
@@ -278,8 +278,8 @@ impl Delivery {
             && let Some(mut unread) = queue.pop()
         {
             if !queue.is_usable(&unread) {
-                let waited = unread.grow_old(now);
-                self.counts.take_back(&unread.delivery, waited, DropReason::Undecodable);
+                unread.grow_old(now);
+                self.counts.take_back(&unread.delivery, DropReason::Undecodable);
             } else if let Ok(taken) = self.release(now, *unread) {
                 return Some(taken);
             }

@@ -148,7 +148,9 @@ pub struct Installer {
     wanted: BTreeMap<SourceKey, WantedOutputs>,
     /// Sources with an output that lacks its stream.
     starved: BTreeMap<SourceKey, WantedOutputs>,
-    /// A stream index became free since the last [`Self::take_commands`].
+    /// The links without a stream index for them.
+    full: BTreeSet<usize>,
+    /// An index of one of these links became free.
     is_freed: bool,
 }
 
@@ -179,6 +181,7 @@ impl Installer {
     /// it again until it returns none: closed streams make room for outputs without one.
     pub fn take_commands(&mut self, now: Instant, routes: &impl Routes) -> Vec<PortCommand> {
         if mem::take(&mut self.is_freed) {
+            self.full.clear();
             let again = mem::take(&mut self.starved);
             again
                 .into_iter()
@@ -233,8 +236,8 @@ impl Installer {
         let mut changed = !removed.streams.is_empty() || !removed.locals.is_empty();
         changed |= installed.set_input(&wanted.from, &wanted.entry, &wanted.plans);
         let mut commands = Vec::new();
-        let new = wanted.plans.len();
-        let later = self.close_for_room(removed.streams, new, decision, &mut commands);
+        let needed = Self::needed(&installed, routes, &wanted.plans);
+        let later = self.close_for_room(removed.streams, &needed, decision, &mut commands);
         let (mut ports, mut is_starved) = (Vec::with_capacity(wanted.plans.len()), false);
         for plan in &wanted.plans {
             let at = (&mut installed, &mut *decision, &mut commands);
@@ -283,7 +286,7 @@ impl Installer {
     pub fn handle_closed(&mut self, place: StreamPlace) {
         if let Some(slots) = self.slots.get_mut(place.link) {
             slots.give_back(place.index);
-            self.is_freed = true;
+            self.is_freed |= self.full.contains(&place.link);
         }
     }
 
@@ -356,10 +359,11 @@ impl Installer {
             return Ok(place);
         }
         let closing = decision.closes.get_mut(&link).and_then(Vec::pop);
-        commands.push(match closing {
-            Some(place) => PortCommand::CloseStream(place),
-            None => PortCommand::NoStream { link },
-        });
+        match closing {
+            Some(place) => commands.push(PortCommand::CloseStream(place)),
+            None if self.full.insert(link) => commands.push(PortCommand::NoStream { link }),
+            None => {}
+        }
         closing.ok_or(NoStream)
     }
 
@@ -369,19 +373,41 @@ impl Installer {
         free + decision.closes.get(&link).map_or(0, Vec::len)
     }
 
-    /// Closes removed streams at once on links without room for `new` more streams. Returns the streams that close later.
+    /// Returns the number of new streams on each link.
+    fn needed(
+        installed: &Installed,
+        routes: &impl Routes,
+        plans: &[OutputPlan],
+    ) -> BTreeMap<usize, usize> {
+        let mut needed = BTreeMap::new();
+        for plan in plans.iter().filter(|plan| !installed.streams.contains_key(&name(plan))) {
+            if let Target::Hop(hop) = plan.target
+                && let Some(link) = routes.link(hop)
+            {
+                *needed.entry(link).or_default() += 1;
+            }
+        }
+        needed
+    }
+
+    /// Closes removed streams at once, as far as their links lack room for the streams that are `needed`. Returns the streams
+    /// that close later.
     fn close_for_room(
         &mut self,
         removed: Vec<OpenStream>,
-        new: usize,
+        needed: &BTreeMap<usize, usize>,
         decision: &Decision,
         commands: &mut Vec<PortCommand>,
     ) -> Vec<OpenStream> {
-        let (now, later): (Vec<_>, Vec<_>) =
-            removed.into_iter().partition(|stream| self.room(stream.place.link, decision) < new);
-        for stream in now {
-            commands.push(PortCommand::CloseStream(stream.place));
-            self.handle_closed(stream.place);
+        let mut later = Vec::new();
+        for stream in removed {
+            let link = stream.place.link;
+            if self.room(link, decision) < needed.get(&link).copied().unwrap_or(0) {
+                commands.push(PortCommand::CloseStream(stream.place));
+                self.handle_closed(stream.place);
+            } else {
+                later.push(stream);
+            }
         }
         later
     }

@@ -29,7 +29,6 @@ pub(crate) fn payload(payload: &ZBytes) -> Bytes {
     }
 }
 
-/// Converts an attachment.
 pub(crate) fn attachment(attachment: &ZBytes) -> Arc<[u8]> {
     attachment.to_bytes().as_ref().into()
 }

@@ -114,7 +114,6 @@ impl<'a> Model<'a> {
         self.first_on_segment.iter().enumerate().any(|(link, first)| link != *first)
     }
 
-    /// Returns the name of a node.
     pub(crate) fn name(&self, node: usize) -> String {
         self.problem.nodes.get(node).map_or_else(String::new, |node| node.id.clone())
     }
@@ -124,7 +123,6 @@ impl<'a> Model<'a> {
         self.problem.links.len()
     }
 
-    /// Returns a tag and its forms.
     pub(crate) fn tag(&self, tag: usize) -> Option<(&'a PlanTag, &TagForms)> {
         Some((self.problem.tags.get(tag)?, self.tags.get(tag)?))
     }

@@ -90,7 +90,7 @@ impl Measured {
         self.0.bytes
     }
 
-    /// The number of samples that were older than the delay bound when the application took them, or dropped for it.
+    /// The number of samples that were older than the delay bound at their arrival, or when the application took them.
     #[getter]
     const fn late(&self) -> u64 {
         self.0.late
@@ -115,7 +115,7 @@ impl Measured {
         hertz(self.0.rate_millihertz)
     }
 
-    /// The greatest age at delivery in the last second or more, in milliseconds.
+    /// The greatest age of the samples that the application took in the last second or more, in milliseconds.
     #[getter]
     fn age_max_ms(&self) -> f64 {
         to_ms(self.0.age_max)

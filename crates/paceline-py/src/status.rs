@@ -59,7 +59,7 @@ impl SubscriptionStatus {
         hertz(self.0.rate_millihertz)
     }
 
-    /// The number of samples that were older than the delay bound when the application took them, or dropped for it.
+    /// The number of samples that were older than the delay bound at their arrival, or when the application took them.
     #[getter]
     const fn late(&self) -> u64 {
         self.0.late

@@ -150,7 +150,6 @@ fn endpoints(link: &LinkConfig) -> Result<(), String> {
     proxy(link)
 }
 
-/// Checks the proxy of a link.
 fn proxy(link: &LinkConfig) -> Result<(), String> {
     if let Some((proxy, what)) = &link.bad_proxy {
         return Err(format!("proxy '{proxy}' {what}"));

@@ -60,7 +60,6 @@ impl Introduction {
         Ok(Self { key: hashed, nonce })
     }
 
-    /// Returns the id of the node.
     pub(crate) fn id(&self) -> NodeId {
         let hash = digest(&SHA256, &self.to_bytes());
         let first = hash.as_ref().iter().take(8);

@@ -40,7 +40,6 @@ impl Proxy {
         Ok(Self { address, user })
     }
 
-    /// Returns the address of the proxy.
     pub(crate) const fn address(&self) -> &Address {
         &self.address
     }

@@ -171,19 +171,19 @@ pub struct SubscriptionStatus {
     pub bytes: u64,
     /// The delivery rate over the last second or more, in millihertz.
     pub rate_millihertz: u64,
-    /// Samples that were older than the delay bound when the application took them. Those that were dropped for their age at
-    /// arrival also count in [`Self::drops`].
+    /// Samples that were older than the delay bound at their arrival, or when the application took them. Those that were dropped
+    /// also count in [`Self::drops`].
     pub late: u64,
     /// The part of [`Self::late`] that arrived in time: the samples waited in the process of the subscription, because it was
     /// slow or not scheduled.
     pub overdue: u64,
     /// The largest age of the samples that the application took in the last second or more, or that were dropped unread;
-    /// zero without any.
+    /// zero without any. Samples that wait unread do not count yet.
     pub age_max: Duration,
     /// The mean age of the same samples, at most [`Self::age_max`]; `None` without any.
     pub age_mean: Option<Duration>,
-    /// The sum of the ages of all delivered samples, as the application took them. Divided by [`Self::delivered`] it is the
-    /// mean since the start.
+    /// The sum of the ages of all samples that the application took. Divided by [`Self::delivered`] it is the mean since the
+    /// start, apart from samples that wait unread.
     pub age_sum: Duration,
     /// Samples dropped at this node, by reason.
     pub drops: Drops,
@@ -373,7 +373,7 @@ pub struct Measured {
     pub delivered: u64,
     /// Payload bytes delivered.
     pub bytes: u64,
-    /// Samples that were older than the delay bound when the application took them, or dropped for it.
+    /// Samples that were older than the delay bound at their arrival, or when the application took them.
     pub late: u64,
     /// The part of [`Self::late`] that arrived in time, and waited in the process of the subscription.
     pub overdue: u64,
@@ -381,7 +381,7 @@ pub struct Measured {
     pub dropped: u64,
     /// The delivery rate over the last second or more, in millihertz.
     pub rate_millihertz: u64,
-    /// The largest age of the samples that the application took in the last second or more.
+    /// The largest age of the samples that the application took in the last second or more, or that were dropped unread.
     pub age_max: Duration,
     /// The sum of the ages of all delivered samples. Two readings give the mean in between.
     pub age_sum: Duration,

@@ -75,7 +75,6 @@ fn tag<'a>(tag: &PlanTag, id: impl Fn(&usize) -> &'a str) -> Value {
     ])
 }
 
-/// Returns an object of the fields that have a value.
 fn object<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let present = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(present.collect::<Map<_, _>>())

@@ -82,10 +82,12 @@ impl Control {
     }
 }
 
-/// Returns the samples delivered and late so far, if the subscription's node answered and granted it.
+/// Returns the samples delivered and late so far, if the subscription's node answered and granted it. Samples that waited in
+/// the subscriber's process do not count: a lower quality would not bring them earlier.
 fn counted(feedback: &Feedback) -> Option<(String, (u64, u64))> {
     let measured = feedback.measured.filter(|_| feedback.refusal.is_none())?;
-    Some((feedback.subscription.to_string(), (measured.delivered, measured.late)))
+    let late = measured.late.saturating_sub(measured.overdue);
+    Some((feedback.subscription.to_string(), (measured.delivered, late)))
 }
 
 /// A thread that evaluates feedback once per second and sets the quality, until it is dropped.
@@ -127,6 +129,14 @@ mod tests {
     use super::*;
     use paceline::contract::Form;
     use paceline::status::{Measured, NodeId, SubscriptionId};
+
+    #[test]
+    fn samples_that_waited_in_the_subscriber_do_not_count() {
+        let mut feedback = got(1, 100, 40);
+        let measured = feedback.measured.as_mut().unwrap();
+        measured.overdue = 30;
+        assert_eq!(counted(&feedback).map(|(_, counts)| counts), Some((100, 10)));
+    }
 
     /// A subscription to 10 samples per second.
     fn got(index: u32, delivered: u64, late: u64) -> Feedback {

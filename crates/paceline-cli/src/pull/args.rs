@@ -107,7 +107,6 @@ impl PullArgs {
         }
     }
 
-    /// Returns the requested rate.
     pub(super) const fn requested_rate(&self) -> RequestedRate {
         RequestedRate { max_hz: self.max_hz, every: self.every }
     }

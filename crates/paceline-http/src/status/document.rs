@@ -161,7 +161,7 @@ pub struct SubscriptionJson {
     pub bytes: u64,
     /// Delivered samples per second, over the last second or more.
     pub rate_hz: f64,
-    /// Samples that were older than `within_us` when the application took them, or dropped for it, since the start.
+    /// Samples that were older than `within_us` at their arrival, or when the application took them, since the start.
     pub late: u64,
     /// The part of `late` that arrived in time: the samples waited in the process of the subscription.
     #[serde(default)]

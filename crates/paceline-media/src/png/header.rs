@@ -99,7 +99,6 @@ impl Header {
     }
 }
 
-/// Returns an error with a reason.
 pub(super) fn corrupt(reason: &str) -> MediaError {
     MediaError::PngCorrupt { reason: crate::error::excerpt(reason) }
 }

@@ -2,7 +2,6 @@
 
 use crate::Sample;
 use paceline_proto::{DropReason, Drops};
-use std::time::Duration;
 
 /// The counters of a subscription since it was declared.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +14,7 @@ pub struct Counts {
     pub late: u64,
     /// Samples that arrived in time, and were older than the bound when the application took them.
     pub overdue: u64,
-    /// The sum of their ages in nanoseconds: when the application took them, or so far at their arrival or release.
+    /// The sum of the ages of the samples that the application took, in nanoseconds.
     pub age_sum: u64,
     /// Samples that were published between two that arrived, but did not arrive here.
     pub gaps: u64,
@@ -88,24 +87,18 @@ impl Counts {
     pub(super) fn deliver(&mut self, sample: &Sample) {
         self.delivered += 1;
         self.bytes += sample.payload.len() as u64;
-        self.age_sum = self.age_sum.saturating_add(nanos(sample));
     }
 
-    /// Notes the age of a delivered sample when the application takes it, and the part of it since the delivery.
-    pub(super) fn take(&mut self, sample: &Sample, unread: Duration) {
-        let unread = u64::try_from(unread.as_nanos()).unwrap_or(u64::MAX);
-        self.age_sum = self.age_sum.saturating_add(unread);
+    /// Notes the age of a delivered sample when the application takes it.
+    pub(super) fn take(&mut self, sample: &Sample) {
+        self.age_sum = self.age_sum.saturating_add(nanos(sample));
         self.ages.add(nanos(sample));
     }
 
-    /// Corrects the counters for a delivered sample that is dropped before the application took it, after it has waited
-    /// `unread`.
-    pub(super) fn take_back(&mut self, sample: &Sample, unread: Duration, reason: DropReason) {
+    /// Corrects the counters for a delivered sample that is dropped before the application took it.
+    pub(super) fn take_back(&mut self, sample: &Sample, reason: DropReason) {
         self.delivered -= 1;
         self.bytes -= sample.payload.len() as u64;
-        let age = sample.age.saturating_sub(unread);
-        let age = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
-        self.age_sum = self.age_sum.saturating_sub(age);
         self.ages.add(nanos(sample));
         self.refuse(reason);
     }

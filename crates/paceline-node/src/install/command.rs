@@ -96,7 +96,7 @@ pub enum PortCommand {
         /// The outputs.
         installation: Installation<NewPort>,
     },
-    /// All sources of a decision are installed: samples that waited for them can be delivered.
+    /// All changed sources of a publisher are installed: samples that waited for them can be delivered.
     Settle,
     /// Close a stream at once, and drop what waits in it.
     CloseStream(StreamPlace),

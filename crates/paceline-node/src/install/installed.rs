@@ -26,7 +26,6 @@ pub(super) struct LocalOutput {
 }
 
 impl LocalOutput {
-    /// Returns the command that closes it.
     pub(super) fn closing(self) -> PortCommand {
         PortCommand::CloseLocal(self.place, self.subscriptions.into_iter().collect())
     }

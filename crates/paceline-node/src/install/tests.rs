@@ -337,6 +337,21 @@ fn replaced_streams_drain_while_a_quarter_of_the_indexes_is_free() {
 }
 
 #[test]
+fn only_the_new_streams_of_a_link_need_room_there() {
+    let on_both = |first: Form| -> Vec<OutputPlan> {
+        let plan =
+            |at| OutputPlan::new(Target::Hop(NodeId(at)), if at == 2 { first } else { Form::FULL });
+        (2..1_402).map(plan).collect()
+    };
+    let (mut installer, mut driver) = (Installer::default(), Driver::default());
+    driver.change(&mut installer, source(0), on_both(Form::FULL));
+    // With the streams of others, link 0 has a quarter of its indexes left, fewer than the source has outputs.
+    driver.change(&mut installer, source(2), many(4_096 * 3 / 4 - 700 - 1, Form::FULL));
+    driver.change(&mut installer, source(0), on_both(sized(1)));
+    assert!(driver.ends.values().eq([&End::Drained]), "{:?}", driver.ends);
+}
+
+#[test]
 fn streams_that_close_make_room_for_others() {
     let full = u64::from(STREAMS_MAX);
     let (mut installer, mut driver) = (Installer::default(), Driver::default());

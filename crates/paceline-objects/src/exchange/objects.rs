@@ -38,13 +38,11 @@ impl ObjectState {
         GroupMask::first(self.group_bytes.len())
     }
 
-    /// Returns the bytes of some of its groups.
     pub(super) fn bytes_of(&self, groups: GroupMask) -> u64 {
         let sizes = self.group_bytes.iter().enumerate();
         sizes.filter(|(group, _)| groups.has(*group)).map(|(_, bytes)| u64::from(*bytes)).sum()
     }
 
-    /// Returns its bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.group_bytes.iter().map(|bytes| u64::from(*bytes)).sum()
     }

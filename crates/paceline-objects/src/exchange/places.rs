@@ -90,7 +90,6 @@ impl Places {
         }
     }
 
-    /// Returns the place of an object.
     pub(super) fn place_of(&self, object: ObjectIndex) -> Option<usize> {
         self.candidates.get(&object).and_then(|candidate| candidate.place)
     }

@@ -61,7 +61,6 @@ impl Claims {
         room
     }
 
-    /// Withdraws the claim of an owner to a path.
     pub(super) fn withdraw(&mut self, path: &str, owner: PeerId) {
         if self.claims.get(path).is_some_and(|entry| entry.claim.owner == owner)
             && let Some(entry) = self.claims.remove(path)

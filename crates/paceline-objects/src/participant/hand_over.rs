@@ -92,7 +92,6 @@ impl HandOvers {
         })
     }
 
-    /// Ends the hand-over of an object and returns it.
     pub(super) fn end(&mut self, object: ObjectIndex) -> Option<HandOver> {
         let hand_over = self.under_way.remove(&object)?;
         self.due.remove(&(hand_over.to, hand_over.next, object));

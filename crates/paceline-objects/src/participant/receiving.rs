@@ -157,7 +157,6 @@ impl Participant {
         }
     }
 
-    /// Returns the own object of a path and the claim to it.
     pub(super) fn own_claim(&self, path: &str) -> Option<(ObjectIndex, Claim)> {
         let object = self.owned.find(path)?;
         let ownership = self.owned.get(object)?.ownership();

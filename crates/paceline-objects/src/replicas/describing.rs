@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Replicas {
-    /// Returns a schema of an owner.
     pub(crate) fn schema(&self, owner: PeerId, fingerprint: u64) -> Option<Arc<Schema>> {
         let known = self.owners.get(&owner)?.schemas.get(&fingerprint)?;
         Some(Arc::clone(&known.schema))

@@ -63,7 +63,6 @@ fn open_link<'r>(registry: &'r Registry, pair: &Pair<'_>) -> Option<&'r str> {
     hops.filter_map(open).map(|hop| hop.link_name.as_str()).next()
 }
 
-/// Returns the refusal of a pair.
 fn refusal(registry: &Registry, key: PairKey, blocked: &Blocked) -> Refusal {
     let name = |of| registry.record(of).map(|record| record.name.clone());
     let (reason, link) = match blocked {

@@ -173,7 +173,6 @@ impl Registry {
         self.hop_changes
     }
 
-    /// Returns this node.
     pub(crate) const fn me(&self) -> NodeId {
         self.me
     }

@@ -65,7 +65,6 @@ impl Ask {
         self.split.bound(deadline.saturating_add(MARGIN_MAX)).saturating_add(self.scaling)
     }
 
-    /// Returns the requested loss tolerance.
     pub(crate) const fn loss(&self) -> LossTolerance {
         self.loss
     }

@@ -223,7 +223,6 @@ impl Variants {
         Self { list, full }
     }
 
-    /// Returns the variants as trials.
     pub(super) fn trials(&self) -> Vec<Trial> {
         self.list.iter().copied().map(Trial::Variant).collect()
     }

@@ -144,7 +144,6 @@ impl Place {
         self.seconds(field, value, (Duration::ZERO..=TIME_MAX, fix), checked)
     }
 
-    /// Returns a time on a link.
     pub(super) fn link_time(
         &self,
         field: &str,

@@ -84,7 +84,6 @@ impl Audit {
         Ok(Self(Some(Sender { file, entries, lost, strangers })))
     }
 
-    /// Returns the file.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.0.as_ref().map(|sender| sender.file.as_path())
     }

@@ -49,7 +49,6 @@ impl HeldBuffer {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the limits.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.limits
     }

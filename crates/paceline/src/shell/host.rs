@@ -155,7 +155,6 @@ impl Host {
         self.lock.as_ref().is_some_and(take)
     }
 
-    /// Returns the path of the socket.
     pub(crate) fn socket(&self) -> PathBuf {
         self.dir.join(SOCKET)
     }

@@ -100,6 +100,8 @@ pub(crate) struct RxSources {
     pub(crate) memory: Memory,
     holders: Holders,
     pub(crate) changes: Mailbox<RxChange>,
+    /// A thread will apply the posted changes.
+    settles: AtomicBool,
     /// The messages and changes of neighbours for the engine.
     pub(crate) inputs: NeighbourInputs,
     sources: Mutex<Sources>,
@@ -126,10 +128,7 @@ impl RxSources {
         match self.sources.try_lock() {
             Ok(sources) if !sources.is_settled() => {
                 drop(sources);
-                let it = self.clone();
-                let named = std::thread::Builder::new().name("paceline-early".to_owned());
-                let settle = move || lock(&it.sources).settle(clock::now(), &it.changes, &it.drops);
-                named.spawn(settle).is_ok()
+                self.settles.swap(true, Ordering::AcqRel) || self.settle_aside()
             }
             Ok(mut sources) => {
                 sources.settle(now, &self.changes, &self.drops);
@@ -137,6 +136,23 @@ impl RxSources {
             }
             Err(_) => false,
         }
+    }
+
+    /// Applies posted changes on another thread. Returns false if there is none.
+    fn settle_aside(self: &Arc<Self>) -> bool {
+        let it = self.clone();
+        let settle = move || {
+            let mut sources = lock(&it.sources);
+            // Changes that are posted from here on start another thread, or are found by this one.
+            it.settles.store(false, Ordering::Release);
+            sources.settle(clock::now(), &it.changes, &it.drops);
+        };
+        let named = std::thread::Builder::new().name("paceline-early".to_owned());
+        let starts = named.spawn(settle).is_ok();
+        if !starts {
+            self.settles.store(false, Ordering::Release);
+        }
+        starts
     }
 
     /// Counts early samples and loss reports that have waited too long, because the next frame may

@@ -130,7 +130,6 @@ impl Vitals {
         self.fault.get().map(String::as_str)
     }
 
-    /// Returns the stalled threads.
     pub(crate) fn stalled(&self, now: Instant) -> Vec<StalledThread> {
         let pulses = lock(&self.pulses);
         let stalled = pulses.iter().filter_map(Weak::upgrade).filter_map(|pulse| {

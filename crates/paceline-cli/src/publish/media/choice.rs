@@ -91,7 +91,6 @@ impl Hints {
         self.gather(input, &mut Vec::new())
     }
 
-    /// Returns a reader of this kind.
     pub(super) fn reader(&self, kind: Kind) -> StreamReader {
         let raw = || StreamReader::raw(self.encoding.as_deref().unwrap_or_default());
         match kind {

@@ -84,7 +84,6 @@ impl Outcome {
         super::super::stats::float(self.bytes) / (seconds * rate) * 100.0
     }
 
-    /// Returns the updates per second.
     pub(super) fn updates_per_second(&self) -> f64 {
         super::super::stats::float(self.updates) / paceline_objects::motion::seconds(self.span)
     }

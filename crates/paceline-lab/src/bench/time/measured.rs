@@ -60,7 +60,6 @@ impl Readings {
         Ok(Self { count, inside, back, bounds, errors })
     }
 
-    /// Returns the readings of a chronyd.
     fn of_chronyd(readings: &[Tracking]) -> Self {
         let values = |of: fn(&Tracking) -> u64| Samples::new(readings.iter().map(of).collect());
         let inside = readings.iter().filter(|reading| reading.error <= reading.bound);

@@ -58,7 +58,6 @@ impl Threads {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner).waiting.push_back(sample);
     }
 
-    /// Ends the threads.
     pub(super) fn end(self) -> Outcome {
         self.is_over.store(true, Ordering::Relaxed);
         let spent = self.threads.into_iter().filter_map(|thread| thread.join().ok());

@@ -165,6 +165,7 @@ impl ScaleTask {
             (Worker::Pictures(Box::new(Pictures::new(form))), Rule::NewestOne)
         };
         let working = Working { worker, places: Places::new(groups) };
+        pool.costs().open(id, form);
         Arc::new(Self {
             pool,
             publisher: id,
@@ -251,7 +252,7 @@ impl ScaleTask {
 
 impl Drop for ScaleTask {
     fn drop(&mut self) {
-        self.pool.costs().remove(self.publisher, self.form);
+        self.pool.costs().close(self.publisher, self.form);
     }
 }
 

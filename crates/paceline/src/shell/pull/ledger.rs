@@ -116,7 +116,6 @@ impl Ledger {
         }
     }
 
-    /// Returns the summary of the pull.
     pub(super) fn into_summary(self, holders: &Holders) -> PullSummary {
         let nodes = self.delivered.into_iter().map(|(id, delivered)| {
             let name = holders.name(id);

@@ -32,6 +32,8 @@ impl Peak {
 /// The measured samples of one form.
 #[derive(Clone, Debug, Default)]
 struct Cost {
+    /// The number of scalers of this form.
+    scalers: u32,
     /// Processor time per sample, in nanoseconds.
     time: Peak,
     /// Bytes per result.
@@ -69,9 +71,19 @@ impl Costs {
         cost.promised = promised;
     }
 
-    /// Removes a form that is no longer scaled.
-    pub(super) fn remove(&mut self, publisher: PublisherId, form: Form) {
-        self.forms.remove(&(publisher, whole(form)));
+    /// Adds a scaler of a form.
+    pub(super) fn open(&mut self, publisher: PublisherId, form: Form) {
+        self.forms.entry((publisher, whole(form))).or_default().scalers += 1;
+    }
+
+    /// Removes a scaler, and with the last one the costs of its form.
+    pub(super) fn close(&mut self, publisher: PublisherId, form: Form) {
+        let key = (publisher, whole(form));
+        let Some(cost) = self.forms.get_mut(&key) else { return };
+        cost.scalers = cost.scalers.saturating_sub(1);
+        if cost.scalers == 0 {
+            self.forms.remove(&key);
+        }
     }
 
     /// Returns what to announce of a publisher's forms, if `workers` threads scale. Small changes are not announced.
@@ -176,11 +188,26 @@ mod tests {
         };
         // 4 + 6 + 10 ms and a quarter more, rounded up; with two workers 4 + 3 + 10.
         assert_eq!((takes(&costs, 10, 1), takes(&costs, 10, 2)), (50, 50));
-        costs.remove(PUBLISHER, wide(30));
+        costs.close(PUBLISHER, wide(30));
         // 4 + 6 + 3, and 4 + 3 + 3.
         assert_eq!((takes(&costs, 10, 1), takes(&costs, 10, 2)), (20, 20));
-        costs.remove(PUBLISHER, wide(40));
+        costs.close(PUBLISHER, wide(40));
         assert_eq!((takes(&costs, 10, 1), takes(&costs, 10, 2)), (20, 10));
+    }
+
+    #[test]
+    fn the_costs_of_a_form_last_as_long_as_one_of_its_scalers() {
+        let mut costs = Costs::default();
+        costs.open(PUBLISHER, wide(10));
+        costs.open(
+            PUBLISHER,
+            Form { rate: Rate { every: 2.try_into().unwrap(), ..Rate::ALL }, ..wide(10) },
+        );
+        note(&mut costs, 1, (10, true), 4);
+        costs.close(PUBLISHER, wide(10));
+        assert_eq!(costs.of(PUBLISHER, 1).len(), 1, "the second scaler goes on");
+        costs.close(PUBLISHER, wide(10));
+        assert_eq!(costs.of(PUBLISHER, 1), []);
     }
 
     #[test]
