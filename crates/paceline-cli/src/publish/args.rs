@@ -108,7 +108,7 @@ pub(crate) struct PubArgs {
     /// Most bytes at once at the mean rate, such as 60kB
     #[arg(long, value_name = "SIZE", value_parser = args::bytes, requires = "rate")]
     pub(crate) burst: Option<u64>,
-    /// Largest sample, such as 20kB; defaults to that of the file, else it follows the samples
+    /// Largest sample, such as 20kB; defaults to the largest one of the file, else it follows the samples
     #[arg(long, value_name = "SIZE", value_parser = args::bytes)]
     pub(crate) largest: Option<u64>,
     /// Traffic in the Tenet form: samples of at most SMAX, XMIN apart, and XAVE apart on average over INTERVAL
