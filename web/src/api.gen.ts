@@ -364,7 +364,7 @@ bytes: number,
  */
 rate_hz: number, 
 /**
- * Samples that were older than `within_us` when the application took them, or dropped for it, since the start.
+ * Samples that were older than `within_us` at their arrival, or when the application took them, since the start.
  */
 late: number, 
 /**
