@@ -53,8 +53,8 @@ impl HttpAddress {
     /// Returns the error for an address that other hosts reach, without TLS and tokens.
     pub fn needs(&self) -> String {
         format!(
-            "{self}: other hosts reach it; serve it with TLS and tokens (http_tls_cert, http_tls_key and http_tokens of \
-             paceline node), or listen on 127.0.0.1 and run ssh -L {PORT}:127.0.0.1:{PORT} HOST there"
+            "{self} (--http): other hosts reach it; set http_tls_cert, http_tls_key and http_tokens in the configuration of \
+             paceline node, or listen on 127.0.0.1 and run ssh -L {PORT}:127.0.0.1:{PORT} HOST there"
         )
     }
 }

@@ -219,7 +219,7 @@ impl Settings {
         if let Some(http) = self.http.as_ref().filter(|http| !http.is_local())
             && !access.is_some_and(|access| access.is_complete())
         {
-            return Err(exit::usage(format!("--http {}", http.needs())));
+            return Err(exit::usage(http.needs()));
         }
         self.clock.iter().try_for_each(ClockConfig::check_keys).map_err(exit::usage)?;
         match &self.policy {
