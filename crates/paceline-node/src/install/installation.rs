@@ -56,10 +56,13 @@ impl<P> Installation<P> {
     /// Makes these the outputs of a source. `close` receives the ports of removed outputs.
     pub fn apply(self, ingress: &mut Ingress<P>, mut close: impl FnMut(OutputKey, P)) {
         ingress.set_group_budget(&self.groups);
-        // An output with a port is new, even if another one had its key before.
-        let stays = self.outputs.iter().filter(|(_, port)| port.is_none());
-        let stays: Vec<_> = stays.map(|(plan, _)| plan.clone()).collect();
-        ingress.install(&stays, |_| None, &mut close);
+        // An output with a port is new, even if another one had its name before.
+        let is_there = |plan: &OutputPlan| ingress.outputs().iter().any(|it| it.is_for(plan));
+        if self.outputs.iter().any(|(plan, port)| port.is_some() && is_there(plan)) {
+            let stays = self.outputs.iter().filter(|(_, port)| port.is_none());
+            let stays: Vec<_> = stays.map(|(plan, _)| plan.clone()).collect();
+            ingress.install(&stays, |_| None, &mut close);
+        }
         let (plans, mut ports): (Vec<_>, Vec<_>) = self.outputs.into_iter().unzip();
         let place = |plan: &OutputPlan| plans.iter().position(|other| std::ptr::eq(other, plan));
         ingress.install(&plans, |plan| ports.get_mut(place(plan)?)?.take(), close);

@@ -89,10 +89,17 @@ impl Installed {
         entry: &[EntryLimit],
         plans: &[OutputPlan],
     ) -> bool {
-        let takes = plans.iter().map(|plan| (name(plan), (plan.aligned, plan.until))).collect();
-        let changed = self.from != from || self.entry != entry || self.takes != takes;
-        (self.from, self.entry, self.takes) = (from.to_vec(), entry.to_vec(), takes);
-        changed
+        let takes = |plan: &OutputPlan| (plan.aligned, plan.until);
+        let same = self.from == from
+            && self.entry == entry
+            && self.takes.len() == plans.len()
+            && plans.iter().all(|plan| self.takes.get(&name(plan)) == Some(&takes(plan)));
+        if !same {
+            let all = plans.iter().map(|plan| (name(plan), takes(plan)));
+            (self.from, self.entry) = (from.to_vec(), entry.to_vec());
+            self.takes = all.collect();
+        }
+        !same
     }
 
     /// Updates an output to subscriptions of this node, or adds it. Returns the end of the new one.
