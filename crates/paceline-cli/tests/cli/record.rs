@@ -151,12 +151,15 @@ fn a_full_disk_is_an_error_and_the_file_can_be_read() {
     limited.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let ended = Running::gathered(limited.spawn().unwrap()).ended();
     ended.said(1, "run.mcap: cannot write: File too large");
-    ended.said(1, "the file is readable and contains ");
+    // The last pictures may leave too little room for the end of the file.
+    let is_whole = ended.stderr.contains("the file is readable and contains ");
+    let lacks_end = "the file has no end, which `paceline replay` does not need, and contains ";
+    assert!(is_whole || ended.stderr.contains(lacks_end), "{}", ended.stderr);
     ended.said(1, "raise the limit of file sizes or give --max-bytes");
     let bytes = std::fs::read(&out).unwrap();
     assert!(bytes.len() <= 2_000 * 1_024, "{}", bytes.len());
     let (all, end) = messages(&bytes);
-    assert!(end.is_none(), "it ends well: {end:?}");
+    assert!(!is_whole || end.is_none(), "it ends well: {end:?}");
     let pictures = payloads(&all, "cam");
     assert!(!pictures.is_empty());
     let reported = format!("contains {} samples, ", pictures.len());
