@@ -1,7 +1,7 @@
 //! The outputs of a node's sources: which streams of which links, subscriptions and scalers take their samples.
 //!
 //! [`Installer`] turns the outputs that [`Control`] wants into [`PortCommand`]s. It owns the stream indexes of the links, and
-//! knows what is installed. The driver executes the commands: over rings and threads, or in the same call.
+//! records the installed outputs. The driver executes the commands, over rings and threads or in the same call.
 
 mod command;
 mod installation;

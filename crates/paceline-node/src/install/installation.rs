@@ -19,6 +19,7 @@ pub struct Installation<P> {
     pub outputs: Vec<(OutputPlan, Option<P>)>,
 }
 
+/// Without the memory, which is the same for all sources of a node.
 impl<P: PartialEq> PartialEq for Installation<P> {
     fn eq(&self, other: &Self) -> bool {
         (self.period, &self.outputs) == (other.period, &other.outputs)

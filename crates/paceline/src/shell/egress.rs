@@ -341,9 +341,9 @@ impl Egress {
             }
             // The engine's queue may be full. Keep the entry and report again: the index is in use
             // until then.
-            let told = over
+            let reported = over
                 && self.engine.offer(Command::Retired(StreamPlace { link: self.index, index }));
-            if !told {
+            if !reported {
                 self.retiring.push((index, until));
             }
         }
