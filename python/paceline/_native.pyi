@@ -1266,6 +1266,9 @@ class Node:
     def set_capacity(self, link: str, capacity_bits_per_s: int) -> None:
         """Changes the capacity of a link that has one, in bits per second. Raises ``ValueError``
         if the link has no capacity."""
+    def status(self, timeout_s: float = 0.5) -> list[dict[str, Any]]:
+        """Returns the status of every node that answers within ``timeout_s`` seconds: the ``nodes`` of
+        ``paceline ls --json``, which docs/reference/json.md describes, sorted by name."""
     def serve_http(self, address: str) -> HttpServer:
         """Serves the dashboard, the JSON API and metrics on an address of this host, such as
         ``127.0.0.1:8470`` or ``unix:/run/user/1000/api.sock``; port 0 selects a free one. The server ends when it

@@ -222,8 +222,9 @@ id: string,
  */
 name: string, 
 /**
- * Time at which the counters were read, by the node's own clock: only differences are
- * meaningful.
+ * Time at which the counters were read, by the node's own clock: only differences are meaningful. The growth of a
+ * counter between two readings, divided by the difference of their times, is a rate. The counters of links have an
+ * earlier time of their own.
  */
 at_us: number, 
 /**
@@ -251,30 +252,34 @@ reservations: Array<Reservation>,
  */
 processor: Processor | null, 
 /**
- * Queue space of the node for contracts, on all its links and for its subscribers together; null for an earlier
- * version. `greatest_bytes` includes payloads that its subscribers had not read.
+ * Queue space of the node for contracts, on all its links and for its subscribers together. `greatest_bytes` includes
+ * payloads that its subscribers had not read.
  */
 buffer: QueueBuffer | null, 
 /**
- * Memory of the node for the input of its neighbours; null for an earlier version.
+ * Memory of the node for the input of its neighbours.
  */
 memory: NeighbourMemory | null, 
 /**
- * Samples that arrived without any recipient.
+ * Samples dropped by the node, by reason: they arrived without a subscriber, or were not published.
  */
 dropped: Drops, 
 /**
- * Threads that are blocked.
+ * Threads that are blocked: their next iteration is more than 2 s late.
  */
 stalled: Array<Stalled>, 
 /**
- * State of its clock; null for a node of an earlier version.
+ * State of its clock.
  */
 clock: NodeClock | null, 
 /**
- * Publishers, subscriptions and other entries of nodes that the node cannot read and ignores.
+ * Publishers, subscriptions and other entries of other nodes that the node cannot read and ignores, at most 64.
  */
-unread: Array<Unread>, };
+unread: Array<Unread>, 
+/**
+ * Rows that are left out of this status, because it would exceed the size of an answer.
+ */
+left_out: number, };
 
 export type Publisher = { 
 /**
@@ -302,15 +307,16 @@ period_us: number | null,
  */
 published: number, 
 /**
- * Samples per second.
+ * Samples per second, over the last second or more; in Rust in millihertz.
  */
 rate_hz: number, 
 /**
- * True if the rate differs from the declared one by more than a tenth; false in a pause.
+ * True if the rate differs from the declared one by more than a tenth and by more than one sample per second; false in a
+ * pause.
  */
 off_rate: boolean, 
 /**
- * True if any subscription matches.
+ * True if any subscription, on any node, matches the tag.
  */
 matching: boolean, };
 
@@ -340,7 +346,7 @@ loss: string | null,
  */
 proxy: string, 
 /**
- * Names of the nodes that scale the samples, one per publisher of `publishers`.
+ * Names of the nodes that scale the samples, one per publisher of `publishers`, in order.
  */
 scaled_at: Array<string>, 
 /**
@@ -360,27 +366,31 @@ delivered: number,
  */
 bytes: number, 
 /**
- * Delivered samples per second, over the last second or more.
+ * Delivered samples per second, over the last second or more; in Rust in millihertz.
  */
 rate_hz: number, 
 /**
- * Samples that were older than `within_us` at their arrival, or when the application took them, since the start.
+ * Samples that were older than `within` at their arrival, or when the application took them, since the start. The dropped
+ * ones of them also count in `dropped`.
  */
 late: number, 
 /**
- * The part of `late` that arrived in time: the samples waited in the process of the subscription.
+ * The part of `late` that arrived in time: the samples waited in the process of the subscription, because it was slow or
+ * not scheduled.
  */
 overdue: number, 
 /**
- * Largest age of the samples that the application took in the last second or more, or that were dropped unread.
+ * Largest age of the samples that the application took in the last second or more, or that were dropped unread; zero
+ * without any. Samples that wait unread do not count yet.
  */
 age_max_us: number, 
 /**
- * Mean age of the same samples; null without any.
+ * Mean age of the same samples, at most the largest; null without any.
  */
 age_mean_us: number | null, 
 /**
- * Sum of the ages of all samples delivered since the start.
+ * Sum of the ages of all samples that the application took since the start. Divided by `delivered` it is their mean,
+ * apart from samples that wait unread.
  */
 age_sum_us: number, 
 /**
@@ -388,11 +398,11 @@ age_sum_us: number,
  */
 dropped: Drops, 
 /**
- * Largest jitter of a publisher's samples at arrival, by RFC 3550.
+ * Largest jitter of a publisher's samples at arrival, by RFC 3550: the running mean of the changes of their ages.
  */
 jitter_us: number, 
 /**
- * Samples that were published between two that arrived, but did not arrive.
+ * Samples that were published between two that arrived, but did not arrive. 0 unless every sample is requested.
  */
 lost: number, 
 /**
@@ -402,27 +412,27 @@ timed: Timed | null, };
 
 export type Timed = { 
 /**
- * `fresh`, `ordered`, `spacing`, `max_jitter` or `sync_group`.
+ * The method: `fresh`, `ordered`, `spacing`, `max_jitter` or `sync_group`.
  */
 method: string, 
 /**
- * The setting as on the command line.
+ * The setting in the form of the command line, such as `100ms:zero`, `time 50ms` or `stage=150ms`.
  */
 setting: string, 
 /**
- * Released samples.
+ * Samples that were released to the application.
  */
 released: number, 
 /**
- * Samples that arrived after their release or after a later one.
+ * Samples that arrived after their release time or after a later sample had left.
  */
 late: number, 
 /**
- * Samples released before their time, because too many waited.
+ * Samples that left before their release time, because too many waited.
  */
 early: number, 
 /**
- * Samples dropped because of their time.
+ * Samples that were dropped because of their time: not provably young, or after a later one.
  */
 refused: number, 
 /**
@@ -430,11 +440,11 @@ refused: number,
  */
 silences: number, 
 /**
- * Samples of unknown order.
+ * Released samples whose order the bounds of their times do not decide.
  */
 unknown: number, 
 /**
- * Samples that exceeded the maximum jitter.
+ * Samples whose delay differed by more than the accepted jitter.
  */
 beyond: number, 
 /**
@@ -442,39 +452,168 @@ beyond: number,
  */
 jumps: number, 
 /**
- * Jitter at arrival, by RFC 3550.
+ * The largest jitter of a publisher's arrivals by RFC 3550.
  */
 jitter_in_us: number | null, 
 /**
- * Jitter at release, by RFC 3550.
+ * The largest jitter of a publisher's releases by RFC 3550.
  */
 jitter_out_us: number | null, 
 /**
- * Added delay.
+ * The delay that is added to the fastest sample, or the constant delay.
  */
 added_us: number | null, 
 /**
- * Wake-up delay of 99 % of the releases.
+ * The time by which the thread woke up too late in 99 % of the last 512 releases.
  */
 wakeup_us: number | null, 
 /**
- * Error of the clock or of the ages, plus `wakeup_us`.
+ * The largest difference of a release from its time: clock or age error, plus wake-up; null if it is unknown.
  */
 bound_us: number | null, };
 
 export type NodeClock = { 
 /**
- * `unsynchronised`, `synchronised`, `holdover` or `disrupted`.
+ * The state: `unsynchronised`, `synchronised`, `holdover` or `disrupted`.
  */
 status: string, 
 /**
- * Bound of its error; null if it is unknown.
+ * Time of the report in nanoseconds since 1970, by this clock.
  */
-error_us: number | null, 
+time_ns: number, 
 /**
- * The system clock minus this clock; null if its error is unknown.
+ * Bound of its error in nanoseconds; null if it is unknown.
  */
-system_offset_us: number | null, };
+error_ns: number | null, 
+/**
+ * Number of steps of the clock.
+ */
+epoch: number, 
+/**
+ * The system clock minus this clock, in nanoseconds.
+ */
+system_offset_ns: number, 
+/**
+ * Frequency error of the host's raw clock; positive if it is slow. In Rust in parts per trillion.
+ */
+frequency_ppm: number, 
+/**
+ * Jitter of the combined servers in nanoseconds.
+ */
+jitter_ns: number, 
+/**
+ * Stratum of this node; null while it is not synchronised.
+ */
+stratum: number | null, 
+/**
+ * The leap second that a majority of the servers announces: `none`, `insert` or `delete`.
+ */
+leap: string, 
+/**
+ * Number of corrections.
+ */
+updates: number, 
+/**
+ * Number of disruptions.
+ */
+disruptions: number, 
+/**
+ * Cause of the last disruption: `suspend`, `step`, `contradiction` or `leap_second`.
+ */
+disruption: string | null, 
+/**
+ * True if the clock follows the one of the host's node.
+ */
+follows_host: boolean, 
+/**
+ * The service for NTP clients; null without one.
+ */
+serves: TimeService | null, 
+/**
+ * The servers.
+ */
+servers: Array<TimeServer>, };
+
+export type TimeService = { 
+/**
+ * The address at which the node serves time.
+ */
+address: string, 
+/**
+ * Answered requests.
+ */
+answered: number, 
+/**
+ * Requests answered by a kiss-of-death.
+ */
+kissed: number, 
+/**
+ * Requests dropped because they were over the rate limit.
+ */
+limited: number, 
+/**
+ * Packets that are no requests.
+ */
+malformed: number, 
+/**
+ * Requests by a key that this node does not have.
+ */
+unauthenticated: number, };
+
+export type TimeServer = { 
+/**
+ * Its kind: `server`, `neighbour` or `system`.
+ */
+kind: string, 
+/**
+ * `HOST:PORT` of a server as configured, the name of a neighbour, or `system`.
+ */
+address: string, 
+/**
+ * Number of the symmetric key of a server; null without one.
+ */
+key: number | null, 
+/**
+ * Its part in the selection, such as `selected` or `falseticker`.
+ */
+part: string, 
+/**
+ * Its stratum; null before a usable answer.
+ */
+stratum: number | null, 
+/**
+ * The answers to the last 8 requests, one bit each; the lowest bit is the last request.
+ */
+reach: number, 
+/**
+ * Interval of requests.
+ */
+poll_us: number, 
+/**
+ * Its time minus that of the clock, in nanoseconds, by the best of the last 8 measurements. A clock that has not
+ * been synchronised has the time of the system clock.
+ */
+offset_ns: number, 
+/**
+ * Round-trip delay of that measurement in nanoseconds.
+ */
+delay_ns: number, 
+/**
+ * Jitter of its measurements in nanoseconds.
+ */
+jitter_ns: number, 
+/**
+ * Bound of the offset's error in nanoseconds; null without a measurement.
+ */
+error_ns: number | null, 
+/**
+ * Number of usable answers.
+ */
+answers: number, 
+/**
+ * Number of unusable answers, by cause.
+ */
+rejected: { [key in string]: number }, };
 
 export type RequestedForm = { 
 /**
@@ -496,11 +635,35 @@ width: number | null,
 /**
  * Height in pixels; null for the full size.
  */
-height: number | null, };
+height: number | null, 
+/**
+ * Sampling rate of sound in samples per second; absent for the publisher's own.
+ */
+audio_hz?: number | null, 
+/**
+ * Channels of sound; absent for the publisher's own.
+ */
+channels?: number | null, 
+/**
+ * Largest bit rate that whole samples are left out for; absent without one.
+ */
+max_bits_per_s?: number | null, 
+/**
+ * Bit rate of the encoder; absent for the default.
+ */
+bitrate_bits_per_s?: number | null, 
+/**
+ * Quality of JPEG pictures, 1 to 100; absent for the default.
+ */
+quality?: number | null, 
+/**
+ * Id of the node between the ends that scales the samples; absent without one.
+ */
+via?: string | null, };
 
 export type Buffer = { 
 /**
- * Id of the subscription that feeds the buffer.
+ * Id of the subscription that fills the buffer.
  */
 id: string, 
 /**
@@ -524,15 +687,15 @@ age_max_us: number,
  */
 samples: number, 
 /**
- * Buffered bytes.
+ * Buffered payload bytes.
  */
 bytes: number, 
 /**
- * First capture time in nanoseconds since 1970 UTC; null if it is empty.
+ * First capture time in nanoseconds since 1970 UTC, by its publisher's clock; null if it is empty.
  */
 oldest_ns: number | null, 
 /**
- * Last capture time in nanoseconds since 1970 UTC; null if it is empty.
+ * Last capture time in nanoseconds since 1970 UTC, by its publisher's clock; null if it is empty.
  */
 newest_ns: number | null, };
 
@@ -542,7 +705,8 @@ export type Link = {
  */
 name: string, 
 /**
- * Time at which the counters of the link and its streams were read, by its node's clock.
+ * Time at which the counters of the link and its streams were read, by its node's clock: at most 250 ms before `at` of the
+ * node.
  */
 at_us: number, 
 /**
@@ -550,7 +714,7 @@ at_us: number,
  */
 capacity_bits_per_s: number | null, 
 /**
- * Rate between the last two readings.
+ * Rate sent over the last second or more; null in the first second.
  */
 use_bits_per_s: number | null, 
 /**
@@ -558,15 +722,15 @@ use_bits_per_s: number | null,
  */
 reserved_bits_per_s: number, 
 /**
- * Minimum of 10 to 20 s.
+ * Smallest round trip of 10 to 20 s; zero if none was measured.
  */
 round_trip_us: number, 
 /**
- * Last round trip of the slowest neighbour.
+ * Last round trip of the slowest neighbour, without acknowledgement delay; zero if none was measured.
  */
 delay_us: number, 
 /**
- * Jitter of the round trips, by RFC 3550.
+ * Jitter of the round trips, by RFC 3550, of the neighbour with the largest; it includes both directions.
  */
 jitter_us: number, 
 /**
@@ -578,7 +742,7 @@ hops: Array<string>,
  */
 neighbours: Array<Neighbour>, 
 /**
- * Bytes sent, with an estimate of all headers.
+ * Bytes sent, with an estimate of the headers of all layers.
  */
 wire_bytes: number, 
 /**
@@ -590,11 +754,11 @@ frames: number,
  */
 frames_lost: number, 
 /**
- * Frames lost by a carrier that may lose them.
+ * Frames lost by a carrier that may lose them, such as QUIC. The losses of TCP are not visible, and appear as jitter.
  */
 frames_dropped: number, 
 /**
- * Part of the frames lost between the last two readings.
+ * Part of the frames lost over the last second or more, 0 to 1; null if none was sent.
  */
 loss: number | null, 
 /**
@@ -604,21 +768,21 @@ streams: Array<Stream>,
 /**
  * Sums over closed streams.
  */
-closed: Closed, 
+closed: Counters, 
 /**
- * Its classes; empty without classes.
+ * Its classes in tree order, each followed by its traffic per neighbour; empty without classes.
  */
 classes: Array<Class>, 
 /**
- * Neighbours that flooded the node.
+ * Neighbours that are or were muted, because they flooded the node.
  */
 muted: Array<Muted>, 
 /**
- * Retransmissions on a QUIC link.
+ * Retransmissions; all zero on transports without loss, such as TCP.
  */
 mended: Repaired, 
 /**
- * Null for a link without a capacity or a neighbour.
+ * Queue space of the link for contracts; null for a link without a capacity or a neighbour.
  */
 buffer: QueueBuffer | null, };
 
@@ -628,15 +792,16 @@ export type Neighbour = {
  */
 id: string, 
 /**
- * Bytes sent to this node since the link found it, including headers on the wire.
+ * Bytes sent to this node since the link found it, counted like those of the link.
  */
 wire_bytes: number, 
 /**
- * Rate between the last two readings.
+ * Rate sent over the last second or more; null in the first second.
  */
 use_bits_per_s: number | null, 
 /**
- * Silence after which it counts as down.
+ * Silence after which it counts as down: 1.8 s, and longer on a link below 200 kbit/s, whose idle hops use 2 % of the
+ * capacity. The slower end of the link determines it.
  */
 down_after_us: number, 
 /**
@@ -646,11 +811,11 @@ memory_bytes: number, };
 
 export type NeighbourMemory = { 
 /**
- * Buffered samples, messages and streams.
+ * Used bytes.
  */
 used_bytes: number, 
 /**
- * The limit.
+ * The limit: `neighbour_memory`.
  */
 bytes: number, 
 /**
@@ -664,7 +829,7 @@ export type Reservation = {
  */
 publisher: string, 
 /**
- * Tag; null if the publisher's node did not answer.
+ * Tag; null if the node does not know the publisher.
  */
 tag: string | null, 
 /**
@@ -679,6 +844,10 @@ within_us: number | null,
  * Sum of the delays guaranteed by the links of the path.
  */
 bound_us: number, 
+/**
+ * True if the reserved traffic was learned from the publisher's samples of the last minute and not declared.
+ */
+learned: boolean, 
 /**
  * Nodes of the path, the publisher's first; empty on a node that only the spare's path leads through.
  */
@@ -706,7 +875,7 @@ link: string,
  */
 capacity_bits_per_s: number | null, 
 /**
- * Reserved rate.
+ * Reserved rate, including headers.
  */
 bits_per_s: number, 
 /**
@@ -718,13 +887,13 @@ burst_bytes: number,
  */
 bound_us: number, 
 /**
- * True if the processor is reserved for the node.
+ * True if the processors are reserved at both ends of the hop.
  */
 realtime: boolean, };
 
 export type Processor = { 
 /**
- * Reserved time in microseconds of one processor per second.
+ * Reserved time, rounded up.
  */
 held_us_per_s: number, 
 /**
@@ -738,7 +907,7 @@ export type Stream = {
  */
 publisher: string, 
 /**
- * Tag; null if the publisher's node did not answer.
+ * Tag; null if the node does not know the publisher.
  */
 tag: string | null, 
 /**
@@ -750,7 +919,7 @@ asked: RequestedForm,
  */
 hop: string, 
 /**
- * True if it has a contract.
+ * True if it has a contract; false for best effort.
  */
 contracted: boolean, 
 /**
@@ -762,6 +931,15 @@ contract: Contract | null,
  */
 ages: Ages, 
 /**
+ * Time from the last violation to the reading of the counters, with a resolution of 250 ms; null if there was none since
+ * the stream was opened.
+ */
+broken_ago_us: number | null, 
+/**
+ * Multicast group from which the hop receives it; null with unicast. Lost pieces are unicast in both cases.
+ */
+group: string | null, 
+/**
  * Samples passed to the link.
  */
 offered: number, 
@@ -770,7 +948,7 @@ offered: number,
  */
 sent: number, 
 /**
- * Bytes sent.
+ * Payload bytes sent, including those of aborted samples.
  */
 bytes: number, 
 /**
@@ -778,28 +956,19 @@ bytes: number,
  */
 late: number, 
 /**
- * Violated windows since the stream was opened.
+ * Windows in which more samples missed their deadline than the loss tolerance allows.
  */
 violations: number, 
 /**
- * Samples dropped after their first segment was sent, so the next hop also counts them as
- * lost.
+ * Samples dropped after their first segment was sent, so the next hop also counts them as lost.
  */
 aborted: number, 
 /**
- * Time from the last violation to the reading of the counters; null if there was none.
- */
-broken_ago_us: number | null, 
-/**
- * Multicast group from which the hop receives it; null with unicast.
- */
-group: string | null, 
-/**
- * Samples in excess of the contract: too early, or longer than declared.
+ * Samples in excess of the contract: ahead of their period by more than earlier hops may cause.
  */
 too_early: number, 
 /**
- * Samples longer than the contract permits.
+ * Samples in excess of the contract: longer than declared.
  */
 too_long: number, 
 /**
@@ -809,11 +978,11 @@ dropped: Drops, };
 
 export type Contract = { 
 /**
- * Time between two samples.
+ * Shortest time between two samples.
  */
 period_us: number, 
 /**
- * Longest time from arrival at the link to the end of service.
+ * Longest time from the arrival of a sample at the link to the end of its transmission.
  */
 deadline_us: number, 
 /**
@@ -821,7 +990,7 @@ deadline_us: number,
  */
 loss: string, 
 /**
- * Reserved rate.
+ * Reserved rate; 0 if it is unknown.
  */
 bits_per_s: number, };
 
@@ -839,7 +1008,7 @@ entered_us: number,
  */
 left_us: number, };
 
-export type Closed = { 
+export type Counters = { 
 /**
  * Samples passed to the link.
  */
@@ -849,9 +1018,29 @@ offered: number,
  */
 sent: number, 
 /**
+ * Payload bytes sent, including those of aborted samples.
+ */
+bytes: number, 
+/**
  * Sent samples that missed their deadline.
  */
 late: number, 
+/**
+ * Windows in which more samples missed their deadline than the loss tolerance allows.
+ */
+violations: number, 
+/**
+ * Samples dropped after their first segment was sent, so the next hop also counts them as lost.
+ */
+aborted: number, 
+/**
+ * Samples in excess of the contract: ahead of their period by more than earlier hops may cause.
+ */
+too_early: number, 
+/**
+ * Samples in excess of the contract: longer than declared.
+ */
+too_long: number, 
 /**
  * Samples that were not sent.
  */
@@ -859,7 +1048,7 @@ dropped: Drops, };
 
 export type Class = { 
 /**
- * Name of the class.
+ * Name of the class; for the class of a neighbour, the name of the class above it.
  */
 name: string, 
 /**
@@ -867,11 +1056,12 @@ name: string,
  */
 parent: string | null, 
 /**
- * Id of the next hop for a class per peer; null for other classes.
+ * Id of the next hop for a class per neighbour; null for other classes.
  */
 peer: string | null, 
 /**
- * Its part of a busy link, 0 to 1; 0 with only a guarantee.
+ * Its part of a busy link, 0 to 1; 0 with only a guarantee. For the class of a neighbour, the part of all neighbours
+ * together.
  */
 share: number, 
 /**
@@ -903,13 +1093,29 @@ offered: number,
  */
 sent: number, 
 /**
+ * Payload bytes sent, including those of aborted samples.
+ */
+bytes: number, 
+/**
  * Sent samples that missed their deadline.
  */
 late: number, 
 /**
- * Windows that exceeded the loss tolerance.
+ * Windows in which more samples missed their deadline than the loss tolerance allows.
  */
 violations: number, 
+/**
+ * Samples dropped after their first segment was sent, so the next hop also counts them as lost.
+ */
+aborted: number, 
+/**
+ * Samples in excess of the contract: ahead of their period by more than earlier hops may cause.
+ */
+too_early: number, 
+/**
+ * Samples in excess of the contract: longer than declared.
+ */
+too_long: number, 
 /**
  * Samples that were not sent.
  */
@@ -925,7 +1131,7 @@ peer: string,
  */
 flood: string, 
 /**
- * True if the neighbour is muted now.
+ * True if the neighbour is muted now. Its other traffic is still forwarded, unless none of its frames can be decoded.
  */
 muted: boolean, 
 /**
@@ -967,11 +1173,11 @@ greatest_bytes: number, };
 
 export type Stalled = { 
 /**
- * Name of the thread.
+ * Name of the thread: `paceline-engine`, or `paceline-` followed by the name of a link.
  */
 thread: string, 
 /**
- * Delay of the iteration in microseconds.
+ * Delay of its next iteration.
  */
 for_us: number, };
 
@@ -981,7 +1187,7 @@ export type Unread = {
  */
 node: string, 
 /**
- * The kind of the entry, in words.
+ * The entry in words, such as `publisher 3 'robot/camera'`.
  */
 entry: string, 
 /**

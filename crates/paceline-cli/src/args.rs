@@ -15,7 +15,7 @@ pub(crate) use timing::{FreshSpec, TimingArgs, fresh};
 
 use paceline::Kind;
 use paceline::contract::{Proxy, Retransmit};
-use paceline::status::{NodeId, PublisherId};
+use paceline::status::PublisherId;
 use paceline::text::is_plain;
 use paceline_media::Size;
 use paceline_sched::Duration as Span;
@@ -189,11 +189,7 @@ pub(crate) fn kind(text: &str) -> Result<Kind, String> {
 
 /// Parses a publisher's id in the format that `ls --json` prints.
 pub(crate) fn publisher(text: &str) -> Result<PublisherId, String> {
-    let id = text.split_once('.').and_then(|(node, index)| {
-        let node = u64::from_str_radix(node, 16).ok().filter(|_| node.len() == 16)?;
-        Some(PublisherId { node: NodeId(node), index: index.parse().ok()? })
-    });
-    id.ok_or_else(|| {
+    text.parse().map_err(|_| {
         "must be a node's id, a dot and a number, such as 00112233aabbccdd.0; ls --json prints it"
             .to_owned()
     })
@@ -207,7 +203,7 @@ pub(crate) fn retransmit(text: &str) -> Result<Retransmit, String> {
 
 /// Parses the location of the proxy.
 pub(crate) fn proxy(text: &str) -> Result<Proxy, String> {
-    Proxy::parse(text).ok_or_else(|| {
+    text.parse().map_err(|_| {
         "must be publisher, subscriber, auto or node:NAME with a name that ls shows, of 1 to 255 bytes; publisher \
          saves bandwidth on links"
             .to_owned()

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ClockArgs) -> anyhow::Result<ExitCode> {
     } else {
         show::text(&view::text(&document))?;
     }
-    let is_known = document.error_ns.is_some();
+    let is_known = document.clock.error_nanos.is_some();
     Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::from(UNKNOWN) })
 }
 
@@ -64,7 +64,7 @@ fn measure(args: &ClockArgs) -> anyhow::Result<ClockDocument> {
     let config = config.poll(args.poll, args.poll.max(Duration::from_secs(1_024)));
     config.check().map_err(|what| exit::usage(what.replacen("clock: ", "--", 1)))?;
     let report = config.measure(args.timeout).map_err(anyhow::Error::msg)?;
-    Ok(ClockDocument::new(None, &report))
+    Ok(ClockDocument::new(None, report))
 }
 
 /// Reads the clock of a node.
@@ -98,6 +98,6 @@ fn status(node: &Node, args: &ClockArgs) -> anyhow::Result<ClockDocument> {
     };
     let statuses = node.status_of(&[id], args.timeout);
     let status = statuses.first().context("the node does not answer; try a longer --timeout")?;
-    let report = status.clock.as_ref().context("the node is of a version without a clock")?;
-    Ok(ClockDocument::new(Some(&status.name), report))
+    let report = status.clock.clone().context("the node is of a version without a clock")?;
+    Ok(ClockDocument::new(Some(status.name.clone()), report))
 }

@@ -11,14 +11,11 @@ use crate::args;
 use crate::config::NodeArgs;
 use crate::status::settle;
 use paceline::Pattern;
-use paceline_http::status::StatusReader;
+use paceline_http::status::StatusDocument;
 use paceline_tool::show;
 use paceline_tool::stop::Stop;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
-
-/// Time between two readings.
-const AGAIN: Duration = Duration::from_secs(1);
+use std::time::Duration;
 
 /// Options of `paceline ls`.
 #[derive(Debug, clap::Args)]
@@ -65,16 +62,10 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut reader = StatusReader::new(args.timeout);
     // Running nodes answer at once. The reading may wait longer for one that has just ended.
-    let begun = Instant::now();
-    let mut document = reader.read(&node);
-    // The use of a link is the difference between two readings.
-    if document.has_links() && !stop.wait_until(begun + AGAIN) {
-        document = reader.read(&node);
-    }
+    let mut document = StatusDocument::read(&node, args.timeout);
     node.close();
-    let published = document.published();
+    let published = selection::published(&document);
     if let Some(pattern) = &args.pattern {
         selection::select(&mut document, pattern);
     }

@@ -78,7 +78,7 @@ pub(crate) fn reason(
     let status = node.status_of(&nodes, WITHIN);
     let mut losses: Vec<Loss> = dropped(local, None, "here").collect();
     let mine = status.iter().filter(|status| status.id == node.id());
-    losses.extend(mine.flat_map(|status| dropped(&status.drops, None, "here")));
+    losses.extend(mine.flat_map(|status| dropped(&status.dropped, None, "here")));
     losses.extend(on_links(&status, sources));
     match losses.into_iter().max_by_key(|loss| loss.samples) {
         Some(loss) => loss.to_text(),
@@ -113,9 +113,9 @@ fn on_links(status: &[NodeStatus], sources: &[SourceView]) -> Vec<Loss> {
             }
             let counters = &stream.counters;
             let place = format!("on link '{}' of '{}'", link.name, status.name);
-            let gone = counters.sent.saturating_add(counters.drops.total());
+            let gone = counters.sent.saturating_add(counters.dropped.total());
             let samples = counters.offered.saturating_sub(gone);
-            losses.extend(dropped(&counters.drops, Some(counters.offered), &place));
+            losses.extend(dropped(&counters.dropped, Some(counters.offered), &place));
             if samples > 0 {
                 losses.push(Loss { samples, of: Some(counters.offered), reason: None, place });
             }

@@ -6,5 +6,5 @@ mod tags;
 pub(crate) use settle::{settle, settle_and, wait_for};
 pub(crate) use tags::{describe as describe_tags, published as published_tags, some as some_names};
 #[cfg(test)]
-#[path = "../../paceline-http/src/status/document/tests/example.rs"]
+#[path = "../../paceline-http/src/status/tests/example.rs"]
 pub(crate) mod example;

@@ -12,7 +12,6 @@ use anyhow::{Context as _, bail};
 use asker::Asker;
 use keys::{Key, Keys};
 use model::{Model, Order};
-use paceline_http::status::StatusReader;
 use paceline_tool::show;
 use paceline_tool::stop::{STOP_SLICE, Stop};
 use screen::Screen;
@@ -56,9 +55,7 @@ pub(crate) struct TopArgs {
 pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest("top")?;
-    let reader =
-        if args.all { StatusReader::new(args.timeout) } else { StatusReader::near(args.timeout) };
-    let asker = Asker::start(node.clone(), reader, args.timeout, args.interval, stop.clone())
+    let asker = Asker::start(node.clone(), args.all, args.timeout, args.interval, stop.clone())
         .context("cannot start a thread")?;
     let done = if args.once || args.batch || !std::io::stdout().is_terminal() {
         print(args, &asker, &stop)

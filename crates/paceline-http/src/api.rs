@@ -1,7 +1,11 @@
 //! The types of the API. The dashboard's types are generated from these structs (`api/types.rs`).
 
-use crate::status::{BufferJson, LinkJson, NodeJson, PublisherJson, StreamJson, SubscriptionJson};
-use serde::{Deserialize, Serialize};
+use paceline::status::{
+    BufferStatus, LinkStatus, NodeId, NodeStatus, PublisherStatus, StreamStatus, SubscriptionId,
+    SubscriptionStatus,
+};
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt::Display;
 
 mod demo;
 #[cfg(test)]
@@ -22,7 +26,7 @@ pub struct State {
     /// Milliseconds since 1970 by this host's clock.
     pub at_ms: u64,
     /// Nodes, sorted by name.
-    pub nodes: Vec<NodeJson>,
+    pub nodes: Vec<NodeStatus>,
     /// Nodes that are known but not queried.
     pub known: Vec<Known>,
     /// Load switches; only in the demo.
@@ -86,7 +90,7 @@ pub struct Change {
 #[derive(Debug, Serialize)]
 pub(super) struct Nodes<'a> {
     schema: u32,
-    nodes: &'a [NodeJson],
+    nodes: &'a [NodeStatus],
 }
 
 /// Rows of one kind, from all nodes.
@@ -99,7 +103,8 @@ pub(super) struct Rows<T> {
 /// A row with its node.
 #[derive(Debug, Serialize)]
 pub(super) struct Row<'a, T> {
-    node: &'a str,
+    #[serde(serialize_with = "as_text")]
+    node: NodeId,
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<&'a str>,
     #[serde(flatten)]
@@ -109,10 +114,16 @@ pub(super) struct Row<'a, T> {
 /// The refusal of a publisher for a subscription.
 #[derive(Debug, Serialize)]
 pub(super) struct Refused<'a> {
-    node: &'a str,
-    subscription: &'a str,
+    #[serde(serialize_with = "as_text")]
+    node: NodeId,
+    #[serde(serialize_with = "as_text")]
+    subscription: SubscriptionId,
     pattern: &'a str,
     refusal: &'a str,
+}
+
+fn as_text<S: Serializer>(id: &impl Display, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(id)
 }
 
 impl State {
@@ -122,40 +133,39 @@ impl State {
     }
 
     /// Returns the node with this id or name.
-    pub(super) fn node(&self, named: &str) -> Option<&NodeJson> {
-        self.nodes.iter().find(|node| node.id == named || node.name == named)
+    pub(super) fn node(&self, named: &str) -> Option<&NodeStatus> {
+        self.nodes.iter().find(|node| node.name == named || node.id.to_string() == named)
     }
 
-    fn rows<'a, T>(&'a self, of: impl Fn(&'a NodeJson) -> &'a [T]) -> Rows<Row<'a, T>> {
+    fn rows<'a, T>(&'a self, of: impl Fn(&'a NodeStatus) -> &'a [T]) -> Rows<Row<'a, T>> {
         let rows = self
             .nodes
             .iter()
-            .flat_map(|node| of(node).iter().map(|row| Row { node: &node.id, link: None, row }));
+            .flat_map(|node| of(node).iter().map(|row| Row { node: node.id, link: None, row }));
         Rows { schema: SCHEMA, rows: rows.collect() }
     }
 
-    pub(super) fn publishers(&self) -> Rows<Row<'_, PublisherJson>> {
+    pub(super) fn publishers(&self) -> Rows<Row<'_, PublisherStatus>> {
         self.rows(|node| &node.publishers)
     }
 
-    pub(super) fn subscriptions(&self) -> Rows<Row<'_, SubscriptionJson>> {
+    pub(super) fn subscriptions(&self) -> Rows<Row<'_, SubscriptionStatus>> {
         self.rows(|node| &node.subscriptions)
     }
 
-    pub(super) fn buffers(&self) -> Rows<Row<'_, BufferJson>> {
+    pub(super) fn buffers(&self) -> Rows<Row<'_, BufferStatus>> {
         self.rows(|node| &node.buffers)
     }
 
-    pub(super) fn links(&self) -> Rows<Row<'_, LinkJson>> {
+    pub(super) fn links(&self) -> Rows<Row<'_, LinkStatus>> {
         self.rows(|node| &node.links)
     }
 
-    pub(super) fn streams(&self) -> Rows<Row<'_, StreamJson>> {
+    pub(super) fn streams(&self) -> Rows<Row<'_, StreamStatus>> {
         let links =
             self.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)));
         let rows = links.flat_map(|(node, link)| {
-            let row =
-                move |row| Row { node: node.id.as_str(), link: Some(link.name.as_str()), row };
+            let row = move |row| Row { node: node.id, link: Some(link.name.as_str()), row };
             link.streams.iter().map(row)
         });
         Rows { schema: SCHEMA, rows: rows.collect() }
@@ -165,8 +175,8 @@ impl State {
         let rows = self.nodes.iter().flat_map(|node| {
             node.subscriptions.iter().flat_map(move |subscription| {
                 subscription.refusals.iter().map(move |refusal| Refused {
-                    node: &node.id,
-                    subscription: &subscription.id,
+                    node: node.id,
+                    subscription: subscription.id,
                     pattern: &subscription.pattern,
                     refusal,
                 })

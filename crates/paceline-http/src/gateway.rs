@@ -5,10 +5,11 @@ use super::api::{Change, SCHEMA, State, Switch};
 use super::pictures::{H264, Shown};
 use super::source::{ANSWERS_WITHIN, Source, now_ms};
 use super::watched::NoPicture;
-use crate::status::NodeJson;
+use crate::status::StatusDocument;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use hyper::StatusCode;
+use paceline::status::NodeStatus;
 use std::collections::BTreeMap;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -73,7 +74,7 @@ impl Gateway {
         Err((status, answer.error().unwrap_or_else(|| "no answer".to_owned())))
     }
 
-    fn nodes(&self) -> Vec<NodeJson> {
+    fn nodes(&self) -> Vec<NodeStatus> {
         let mut nodes = Vec::new();
         for socket in &self.sockets {
             let state = state_of(socket);
@@ -87,23 +88,10 @@ impl Gateway {
             let found = state.map_or_else(|_| Vec::new(), |state| state.nodes);
             let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
             places.retain(|_, place| place != socket);
-            places.extend(found.iter().map(|node| (node.id.clone(), socket.clone())));
+            places.extend(found.iter().map(|node| (node.id.to_string(), socket.clone())));
             nodes.extend(found);
         }
-        name_streams(&mut nodes);
-        nodes.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
-        nodes
-    }
-}
-
-/// Adds missing tags to forwarded streams. A node that is queried alone does not know them.
-fn name_streams(nodes: &mut [NodeJson]) {
-    let publishers = nodes.iter().flat_map(|node| &node.publishers);
-    let tags: BTreeMap<String, String> =
-        publishers.map(|publisher| (publisher.id.clone(), publisher.tag.clone())).collect();
-    let links = nodes.iter_mut().flat_map(|node| &mut node.links);
-    for stream in links.flat_map(|link| &mut link.streams) {
-        stream.tag = stream.tag.take().or_else(|| tags.get(&stream.publisher).cloned());
+        StatusDocument::new(nodes).nodes
     }
 }
 

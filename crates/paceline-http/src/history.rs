@@ -1,6 +1,7 @@
 //! The delays and rates of the last ten minutes, one value per second, for the charts of the page.
 
 use super::api::State;
+use paceline_tool::show::micros;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -71,13 +72,13 @@ impl History {
                 if past.subscriptions.len() >= ROWS_MAX {
                     break;
                 }
-                let id = &subscription.id;
-                let mut row = before.subscriptions.remove(id).unwrap_or_default();
-                push(&mut row.mean_us, subscription.age_mean_us.unwrap_or_default());
-                let arrived = subscription.age_mean_us.is_some();
-                push(&mut row.max_us, if arrived { subscription.age_max_us } else { 0 });
-                push(&mut row.rate_millihertz, scaled(subscription.rate_hz, 1e3));
-                past.subscriptions.insert(id.clone(), row);
+                let id = subscription.id.to_string();
+                let mut row = before.subscriptions.remove(&id).unwrap_or_default();
+                push(&mut row.mean_us, subscription.age_mean.map_or(0, micros));
+                let arrived = subscription.age_mean.is_some();
+                push(&mut row.max_us, if arrived { micros(subscription.age_max) } else { 0 });
+                push(&mut row.rate_millihertz, subscription.rate_millihertz);
+                past.subscriptions.insert(id, row);
             }
             for link in node.links.iter() {
                 if past.links.len() >= ROWS_MAX {
@@ -87,9 +88,9 @@ impl History {
                 let mut row = before.links.remove(&key).unwrap_or_default();
                 push(&mut row.use_bits_per_s, link.use_bits_per_s.unwrap_or_default());
                 push(&mut row.reserved_bits_per_s, link.reserved_bits_per_s);
-                push(&mut row.delay_us, link.delay_us);
-                push(&mut row.jitter_us, link.jitter_us);
-                push(&mut row.loss_ppm, scaled(link.loss.unwrap_or_default(), 1e6));
+                push(&mut row.delay_us, micros(link.round_trip));
+                push(&mut row.jitter_us, micros(link.jitter));
+                push(&mut row.loss_ppm, per_million(link.loss.unwrap_or_default()));
                 past.links.insert(key, row);
             }
         }
@@ -109,8 +110,8 @@ fn push(values: &mut Values, value: u64) {
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range after clamp")]
-fn scaled(value: f64, by: f64) -> u64 {
-    (value * by).clamp(0.0, 1e15) as u64
+fn per_million(part: f64) -> u64 {
+    (part * 1e6).clamp(0.0, 1e6) as u64
 }
 
 #[cfg(test)]
@@ -122,6 +123,6 @@ mod tests {
         let mut values = Values::new();
         (0..1_000).for_each(|value| push(&mut values, value));
         assert_eq!((values.len(), values.front(), values.back()), (600, Some(&400), Some(&999)));
-        assert_eq!((scaled(4.9996, 1e3), scaled(f64::NAN, 1e3)), (4_999, 0));
+        assert_eq!((per_million(0.049_999_6), per_million(f64::NAN)), (49_999, 0));
     }
 }

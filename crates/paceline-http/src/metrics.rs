@@ -4,13 +4,14 @@
 //! counters end in `_total`.
 
 use super::api::State;
-use crate::status::{
-    BufferJson, ClassJson, LinkJson, NodeJson, PublisherJson, StreamJson, SubscriptionJson,
-    TimedJson,
+use paceline::delivery::TimedStatus;
+use paceline::status::{
+    BufferStatus, ClassStatus, Drops, LinkStatus, NodeStatus, PublisherStatus, StreamStatus,
+    SubscriptionStatus,
 };
-use paceline::status::Drops;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 #[cfg(test)]
 mod grafana;
@@ -29,7 +30,7 @@ enum Kind {
 struct Families(BTreeMap<&'static str, (Kind, &'static str, String)>);
 
 /// Labels in order.
-type Labels<'a> = Vec<(&'static str, &'a str)>;
+type Labels = Vec<(&'static str, String)>;
 
 impl Families {
     fn add(
@@ -37,7 +38,7 @@ impl Families {
         kind: Kind,
         name: &'static str,
         help: &'static str,
-        at: &Labels<'_>,
+        at: &Labels,
         value: &str,
     ) {
         let (_, _, samples) = self.0.entry(name).or_insert_with(|| (kind, help, String::new()));
@@ -46,18 +47,18 @@ impl Families {
         let _ = writeln!(samples, "{name}{{{}}} {value}", labels.join(","));
     }
 
-    fn count(&mut self, name: &'static str, help: &'static str, at: &Labels<'_>, value: u64) {
+    fn count(&mut self, name: &'static str, help: &'static str, at: &Labels, value: u64) {
         self.add(Kind::Counter, name, help, at, &value.to_string());
     }
 
-    fn gauge(&mut self, name: &'static str, help: &'static str, at: &Labels<'_>, value: u64) {
+    fn gauge(&mut self, name: &'static str, help: &'static str, at: &Labels, value: u64) {
         self.add(Kind::Gauge, name, help, at, &value.to_string());
     }
 
-    fn drops(&mut self, name: &'static str, help: &'static str, at: &Labels<'_>, drops: &Drops) {
+    fn drops(&mut self, name: &'static str, help: &'static str, at: &Labels, drops: &Drops) {
         for (reason, count) in drops.iter() {
             let mut at = at.clone();
-            at.push(("reason", reason.name()));
+            at.push(("reason", reason.name().to_owned()));
             self.count(name, help, &at, count);
         }
     }
@@ -80,37 +81,38 @@ fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Formats microseconds as seconds.
-fn seconds(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+/// Formats a time in seconds with six decimals, rounded down.
+fn seconds(time: Duration) -> String {
+    format!("{}.{:06}", time.as_secs(), time.subsec_micros())
 }
 
 /// Formats the metrics of all nodes.
 pub(super) fn write(state: &State) -> String {
     let mut to = Families::default();
     for node in &state.nodes {
-        let at = vec![("node", node.name.as_str()), ("node_id", node.id.as_str())];
+        let at = vec![("node", node.name.clone()), ("node_id", node.id.to_string())];
         write_node(&mut to, &at, node);
     }
     to.written()
 }
 
-fn write_node(to: &mut Families, at: &Labels<'_>, node: &NodeJson) {
+fn write_node(to: &mut Families, at: &Labels, node: &NodeStatus) {
     to.gauge("paceline_node_info", "1 for each node that answers.", at, 1);
     let help = "Threads of the node that are more than two seconds late with their next iteration.";
     to.gauge("paceline_node_stalled_threads", help, at, node.stalled.len() as u64);
     let help = "Entries of other nodes that the node cannot read and ignores, at most 64.";
     to.gauge("paceline_node_unread_entries", help, at, node.unread.len() as u64);
-    if let Some(us) = node.clock.as_ref().and_then(|clock| clock.error_us) {
+    let clock = node.clock.as_ref();
+    if let Some((clock, error)) = clock.and_then(|clock| Some((clock, clock.error_nanos?))) {
         let name = "paceline_node_clock_error_seconds";
         let help = "Bound of the error of the node's clock; missing if it is unknown.";
-        to.add(Kind::Gauge, name, help, at, &seconds(us));
-    }
-    if let Some(us) = node.clock.as_ref().and_then(|clock| clock.system_offset_us) {
+        to.add(Kind::Gauge, name, help, at, &seconds(Duration::from_nanos(error)));
         let name = "paceline_node_system_clock_offset_seconds";
         let help = "The system clock minus the node's clock; missing if the error is unknown.";
-        let sign = if us < 0 { "-" } else { "" };
-        to.add(Kind::Gauge, name, help, at, &format!("{sign}{}", seconds(us.unsigned_abs())));
+        let offset = clock.system_offset_nanos;
+        let sign = if offset < 0 { "-" } else { "" };
+        let offset = seconds(Duration::from_nanos(offset.unsigned_abs()));
+        to.add(Kind::Gauge, name, help, at, &format!("{sign}{offset}"));
     }
     to.drops(
         "paceline_node_dropped_samples_total",
@@ -140,8 +142,8 @@ fn write_node(to: &mut Families, at: &Labels<'_>, node: &NodeJson) {
     }
 }
 
-fn write_publisher<'a>(to: &mut Families, mut at: Labels<'a>, publisher: &'a PublisherJson) {
-    at.extend([("publisher", publisher.id.as_str()), ("tag", publisher.tag.as_str())]);
+fn write_publisher(to: &mut Families, mut at: Labels, publisher: &PublisherStatus) {
+    at.extend([("publisher", publisher.id.to_string()), ("tag", publisher.tag.to_string())]);
     to.count("paceline_publisher_samples_total", "Samples published.", &at, publisher.published);
     to.gauge(
         "paceline_publisher_matching",
@@ -151,11 +153,11 @@ fn write_publisher<'a>(to: &mut Families, mut at: Labels<'a>, publisher: &'a Pub
     );
 }
 
-fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a SubscriptionJson) {
+fn write_subscription(to: &mut Families, mut at: Labels, row: &SubscriptionStatus) {
     at.extend([
-        ("subscription", row.id.as_str()),
-        ("pattern", row.pattern.as_str()),
-        ("form", row.asked.form.as_str()),
+        ("subscription", row.id.to_string()),
+        ("pattern", row.pattern.clone()),
+        ("form", row.form.to_string()),
     ]);
     let at = &at;
     to.count("paceline_subscription_samples_total", "Samples delivered.", at, row.delivered);
@@ -171,7 +173,7 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     to.count(name, help, at, row.overdue);
     let name = "paceline_subscription_jitter_seconds";
     let help = "Largest jitter of a publisher's samples at arrival (RFC 3550).";
-    to.add(Kind::Gauge, name, help, at, &seconds(row.jitter_us));
+    to.add(Kind::Gauge, name, help, at, &seconds(row.jitter));
     let help = "Samples that were published between two that arrived, but did not arrive.";
     to.count("paceline_subscription_lost_samples_total", help, at, row.lost);
     if let Some(timed) = &row.timed {
@@ -188,16 +190,16 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
         "paceline_subscription_age_seconds_total",
         "Sum of the ages of the samples that the application took.",
         at,
-        &seconds(row.age_sum_us),
+        &seconds(row.age_sum),
     );
     to.add(
         Kind::Gauge,
         "paceline_subscription_age_max_seconds",
         "Largest age of the samples that the application took or that were dropped unread, over the last second or more.",
         at,
-        &seconds(row.age_max_us),
+        &seconds(row.age_max),
     );
-    if let Some(mean) = row.age_mean_us {
+    if let Some(mean) = row.age_mean {
         let help = "Mean age of the same samples; missing without any.";
         let name = "paceline_subscription_age_mean_seconds";
         to.add(Kind::Gauge, name, help, at, &seconds(mean));
@@ -216,8 +218,8 @@ fn write_subscription<'a>(to: &mut Families, mut at: Labels<'a>, row: &'a Subscr
     );
 }
 
-fn write_timed<'a>(to: &mut Families, mut at: Labels<'a>, timed: &'a TimedJson) {
-    at.push(("delivery", timed.method.as_str()));
+fn write_timed(to: &mut Families, mut at: Labels, timed: &TimedStatus) {
+    at.push(("delivery", timed.method.name().to_owned()));
     let help = "Samples released by a subscription with delivery by time.";
     to.count("paceline_subscription_released_samples_total", help, &at, timed.released);
     let help = "Starts of the safe action: the last command reached its age limit.";
@@ -226,26 +228,26 @@ fn write_timed<'a>(to: &mut Families, mut at: Labels<'a>, timed: &'a TimedJson) 
         (
             "paceline_subscription_jitter_out_seconds",
             "Largest jitter of a publisher's samples at release (RFC 3550).",
-            timed.jitter_out_us,
+            timed.jitter_out,
         ),
         (
             "paceline_subscription_release_error_seconds",
             "Bound of the difference of a release from its time.",
-            timed.bound_us,
+            timed.bound,
         ),
     ] {
-        if let Some(us) = value {
-            to.add(Kind::Gauge, name, help, &at, &seconds(us));
+        if let Some(time) = value {
+            to.add(Kind::Gauge, name, help, &at, &seconds(time));
         }
     }
 }
 
-fn write_buffer<'a>(to: &mut Families, mut at: Labels<'a>, buffer: &'a BufferJson) {
-    at.extend([("subscription", buffer.id.as_str()), ("pattern", buffer.pattern.as_str())]);
+fn write_buffer(to: &mut Families, mut at: Labels, buffer: &BufferStatus) {
+    at.extend([("subscription", buffer.id.to_string()), ("pattern", buffer.pattern.clone())]);
     to.gauge("paceline_buffer_samples", "Samples in the pull buffer.", &at, buffer.samples);
     to.gauge("paceline_buffer_bytes", "Payload bytes in the pull buffer.", &at, buffer.bytes);
     let limit = "Limit of the samples in the pull buffer.";
-    to.gauge("paceline_buffer_samples_max", limit, &at, buffer.samples_max as u64);
+    to.gauge("paceline_buffer_samples_max", limit, &at, buffer.samples_max);
     to.gauge(
         "paceline_buffer_bytes_max",
         "Limit of the payload bytes in the pull buffer.",
@@ -254,8 +256,8 @@ fn write_buffer<'a>(to: &mut Families, mut at: Labels<'a>, buffer: &'a BufferJso
     );
 }
 
-fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a LinkJson) {
-    at.push(("link", link.name.as_str()));
+fn write_link(to: &mut Families, mut at: Labels, link: &LinkStatus) {
+    at.push(("link", link.name.clone()));
     to.count("paceline_link_wire_bytes_total", "Bytes sent on the wire.", &at, link.wire_bytes);
     to.count("paceline_link_frames_total", "Frames sent.", &at, link.frames);
     let help = "Frames lost by a transport that should keep order.";
@@ -276,11 +278,11 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a LinkJson) {
         to.gauge("paceline_link_buffer_greatest_bytes", help, &at, buffer.greatest_bytes);
     }
     let (name, help) = ("paceline_link_round_trip_seconds", "Minimum round-trip time.");
-    to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip_us));
+    to.add(Kind::Gauge, name, help, &at, &seconds(link.least_round_trip));
     let (name, help) = ("paceline_link_delay_seconds", "Last round-trip time.");
-    to.add(Kind::Gauge, name, help, &at, &seconds(link.delay_us));
+    to.add(Kind::Gauge, name, help, &at, &seconds(link.round_trip));
     let (name, help) = ("paceline_link_jitter_seconds", "Jitter of the round trips (RFC 3550).");
-    to.add(Kind::Gauge, name, help, &at, &seconds(link.jitter_us));
+    to.add(Kind::Gauge, name, help, &at, &seconds(link.jitter));
     let (name, help) =
         ("paceline_link_dropped_frames_total", "Frames that the network lost (QUIC).");
     to.count(name, help, &at, link.frames_dropped);
@@ -306,7 +308,7 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a LinkJson) {
     }
     for neighbour in &link.neighbours {
         let mut at = at.clone();
-        at.push(("hop", neighbour.id.as_str()));
+        at.push(("hop", neighbour.id.to_string()));
         let (name, help) =
             ("paceline_hop_wire_bytes_total", "Bytes sent on the wire to one neighbour.");
         to.count(name, help, &at, neighbour.wire_bytes);
@@ -321,11 +323,11 @@ fn write_link<'a>(to: &mut Families, mut at: Labels<'a>, link: &'a LinkJson) {
     }
 }
 
-fn write_muted<'a>(to: &mut Families, at: &Labels<'a>, link: &'a LinkJson) {
+fn write_muted(to: &mut Families, at: &Labels, link: &LinkStatus) {
     for row in &link.muted {
         let mut at = at.clone();
-        at.push(("peer", row.peer.as_str()));
-        at.push(("flood", row.flood.as_str()));
+        at.push(("peer", row.peer.to_string()));
+        at.push(("flood", row.flood.name().to_owned()));
         let (name, help) =
             ("paceline_link_muted", "1 while the node ignores a neighbour that floods it, else 0.");
         to.gauge(name, help, &at, u64::from(row.muted));
@@ -335,7 +337,7 @@ fn write_muted<'a>(to: &mut Families, at: &Labels<'a>, link: &'a LinkJson) {
     }
 }
 
-fn write_closed<'a>(to: &mut Families, at: &Labels<'a>, link: &'a LinkJson) {
+fn write_closed(to: &mut Families, at: &Labels, link: &LinkStatus) {
     let closed = &link.closed;
     for (name, help, value) in [
         (
@@ -357,33 +359,41 @@ fn write_closed<'a>(to: &mut Families, at: &Labels<'a>, link: &'a LinkJson) {
     to.drops(name, help, at, &closed.dropped);
 }
 
-fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a StreamJson) {
+fn write_stream(to: &mut Families, mut at: Labels, stream: &StreamStatus) {
     at.extend([
-        ("publisher", stream.publisher.as_str()),
-        ("tag", stream.tag.as_deref().unwrap_or_default()),
-        ("form", stream.asked.form.as_str()),
-        ("hop", stream.hop.as_str()),
+        ("publisher", stream.publisher.to_string()),
+        ("tag", stream.tag.clone().unwrap_or_default()),
+        ("form", stream.form.to_string()),
+        ("hop", stream.hop.to_string()),
     ]);
     let at = &at;
     for (name, help, value) in [
-        ("paceline_stream_offered_samples_total", "Samples offered to the link.", stream.offered),
-        ("paceline_stream_sent_samples_total", "Samples sent completely.", stream.sent),
-        ("paceline_stream_bytes_total", "Payload bytes sent.", stream.bytes),
-        ("paceline_stream_late_samples_total", "Samples sent after the deadline.", stream.late),
+        (
+            "paceline_stream_offered_samples_total",
+            "Samples offered to the link.",
+            stream.counters.offered,
+        ),
+        ("paceline_stream_sent_samples_total", "Samples sent completely.", stream.counters.sent),
+        ("paceline_stream_bytes_total", "Payload bytes sent.", stream.counters.bytes),
+        (
+            "paceline_stream_late_samples_total",
+            "Samples sent after the deadline.",
+            stream.counters.late,
+        ),
         (
             "paceline_stream_violations_total",
             "Windows with more misses than the loss tolerance allows.",
-            stream.violations,
+            stream.counters.violations,
         ),
         (
             "paceline_stream_early_samples_total",
             "Samples that arrived earlier than the contract allows.",
-            stream.too_early,
+            stream.counters.too_early,
         ),
         (
             "paceline_stream_long_samples_total",
             "Samples that were larger than declared.",
-            stream.too_long,
+            stream.counters.too_long,
         ),
         (
             "paceline_stream_entered_samples_total",
@@ -393,30 +403,30 @@ fn write_stream<'a>(to: &mut Families, mut at: Labels<'a>, stream: &'a StreamJso
     ] {
         to.count(name, help, at, value);
     }
-    for (name, help, micros) in [
+    for (name, help, sum) in [
         (
             "paceline_stream_entered_age_seconds_total",
             "Sum of the sample ages on entering the link.",
-            stream.ages.entered_us,
+            stream.ages.entered_age,
         ),
         (
             "paceline_stream_left_age_seconds_total",
             "Sum of the ages of sent samples when their last byte left.",
-            stream.ages.left_us,
+            stream.ages.left_age,
         ),
     ] {
-        to.add(Kind::Counter, name, help, at, &seconds(micros));
+        to.add(Kind::Counter, name, help, at, &seconds(sum));
     }
     let (name, help) = ("paceline_stream_dropped_samples_total", "Samples dropped, by reason.");
-    to.drops(name, help, at, &stream.dropped);
+    to.drops(name, help, at, &stream.counters.dropped);
     let reserved = stream.contract.as_ref().map_or(0, |contract| contract.bits_per_s);
     let help = "Capacity of the link that the contract reserves; 0 for best effort.";
     to.gauge("paceline_stream_reserved_bits_per_second", help, at, reserved);
 }
 
-fn write_class<'a>(to: &mut Families, mut at: Labels<'a>, class: &'a ClassJson) {
-    at.push(("class", class.name.as_str()));
-    at.push(("peer", class.peer.as_deref().unwrap_or_default()));
+fn write_class(to: &mut Families, mut at: Labels, class: &ClassStatus) {
+    at.push(("class", class.name.clone()));
+    at.push(("peer", class.peer.map(|peer| peer.to_string()).unwrap_or_default()));
     let at = &at;
     for (name, help, value) in [
         ("paceline_class_served_bytes_total", "Bytes that the class sent.", class.served_bytes),
@@ -425,20 +435,28 @@ fn write_class<'a>(to: &mut Families, mut at: Labels<'a>, class: &'a ClassJson) 
             "Bytes that the class sent because of its guarantee.",
             class.guaranteed_bytes,
         ),
-        ("paceline_class_offered_samples_total", "Samples offered to the class.", class.offered),
-        ("paceline_class_sent_samples_total", "Samples sent completely.", class.sent),
-        ("paceline_class_late_samples_total", "Samples sent after the deadline.", class.late),
+        (
+            "paceline_class_offered_samples_total",
+            "Samples offered to the class.",
+            class.counters.offered,
+        ),
+        ("paceline_class_sent_samples_total", "Samples sent completely.", class.counters.sent),
+        (
+            "paceline_class_late_samples_total",
+            "Samples sent after the deadline.",
+            class.counters.late,
+        ),
         (
             "paceline_class_violations_total",
             "Windows with more misses than the loss tolerance \
              allows.",
-            class.violations,
+            class.counters.violations,
         ),
     ] {
         to.count(name, help, at, value);
     }
     let (name, help) = ("paceline_class_dropped_samples_total", "Samples dropped, by reason.");
-    to.drops(name, help, at, &class.dropped);
+    to.drops(name, help, at, &class.counters.dropped);
     let help = "Rate that the class guarantees to contracts.";
     to.gauge("paceline_class_guaranteed_bits_per_second", help, at, class.guaranteed_bits_per_s);
     let help = "Part of the guaranteed rate that contracts reserve.";

@@ -5,13 +5,13 @@ use super::pictures::{Pictures, Shown};
 use super::values::Watching;
 use super::watched::NoPicture;
 use crate::change::{change_one, try_one};
-use crate::status::{StatusJson, StatusReader};
+use crate::status::StatusDocument;
 use bytes::Bytes;
 use hyper::StatusCode;
+use paceline::Node;
 use paceline::status::{NodeId, NodeStatus};
-use paceline::{Node, Pattern};
 use paceline_tool::host::unix_micros;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -81,7 +81,6 @@ pub enum Neighbours {
 pub struct OwnSource {
     node: Node,
     neighbours: Neighbours,
-    reader: Mutex<StatusReader>,
     pictures: Mutex<Pictures>,
     values: Mutex<Watching>,
 }
@@ -92,7 +91,6 @@ impl OwnSource {
         Self {
             node: node.clone(),
             neighbours,
-            reader: Mutex::new(StatusReader::new(PATIENCE)),
             pictures: Mutex::default(),
             values: Mutex::default(),
         }
@@ -111,30 +109,13 @@ impl OwnSource {
 
 impl OwnSource {
     /// Removes the subscriptions that exist only for this page.
-    fn hide_observers(&self, nodes: &mut [crate::status::NodeJson]) {
+    fn hide_observers(&self, nodes: &mut [NodeStatus]) {
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         values.forget_unwatched();
         let mut observers = values.observers();
         observers.extend(self.pictures.lock().unwrap_or_else(PoisonError::into_inner).observers());
         for node in nodes.iter_mut().filter(|_| !observers.is_empty()) {
-            node.subscriptions.retain(|it| !observers.contains(&it.id));
-        }
-    }
-
-    /// Adds missing tags to streams and reservations. Their publishers' nodes were not queried, but
-    /// every node knows all tags.
-    fn name_streams(&self, nodes: &mut [crate::status::NodeJson]) {
-        let Ok(all) = Pattern::new("**") else { return };
-        let sources = self.node.sources(&all).into_iter();
-        let tags: BTreeMap<String, String> =
-            sources.map(|it| (it.publisher.to_string(), it.tag.to_string())).collect();
-        for node in nodes {
-            for stream in node.links.iter_mut().flat_map(|link| &mut link.streams) {
-                stream.tag = stream.tag.take().or_else(|| tags.get(&stream.publisher).cloned());
-            }
-            for grant in &mut node.reservations {
-                grant.tag = grant.tag.take().or_else(|| tags.get(&grant.publisher).cloned());
-            }
+            node.subscriptions.retain(|it| !observers.contains(&it.id.to_string()));
         }
     }
 }
@@ -158,12 +139,9 @@ impl Source for OwnSource {
     fn state(&self) -> State {
         self.pictures.lock().unwrap_or_else(PoisonError::into_inner).forget_unwatched();
         let status = self.status();
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut document = StatusJson::new(&status);
-        reader.add_use(&mut document);
-        self.name_streams(&mut document.nodes);
-        self.hide_observers(&mut document.nodes);
         let asked: BTreeSet<NodeId> = status.iter().map(|node| node.id).collect();
+        let mut document = StatusDocument::new(status);
+        self.hide_observers(&mut document.nodes);
         let known = match self.neighbours {
             Neighbours::No => Vec::new(),
             Neighbours::Free => self.node.nodes(),

@@ -9,12 +9,12 @@ mod order;
 mod queue;
 mod report;
 mod seen;
-mod status;
 #[cfg(test)]
 mod tests;
 mod timing;
 mod window;
 
+pub use crate::status::{TimedMethod, TimedStatus};
 pub use counts::{AgeWindow, Counts};
 pub use fate::{Acceptance, DeliveryFate, Moments, Origin, TakenSample};
 pub use paceline_time::order::{BufferLimitError, LateArrival, Placement};
@@ -23,7 +23,6 @@ pub use report::{
     Decisions, OrderedBy, Resumption, Silence, SpacingReport, SyncReport, TimeBuffering,
 };
 pub use seen::Seen;
-pub use status::{TimedMethod, TimedStatus};
 pub use timing::{DeliveryTiming, Fresh, SafeAction, Staged, SyncGroup};
 
 use crate::Sample;

@@ -37,6 +37,7 @@ pub mod deliver;
 pub mod install;
 mod messages;
 mod sample;
+pub mod status;
 
 pub use messages::MessageQueue;
 pub use sample::{Actuation, Sample};

@@ -3,6 +3,7 @@
 use crate::ids::NodeId;
 use core::fmt;
 use core::num::{NonZeroU8, NonZeroU32};
+use core::str::FromStr;
 use paceline_sched::Duration;
 use std::sync::Arc;
 
@@ -215,18 +216,26 @@ pub enum Proxy {
 impl Proxy {
     /// The longest name of a node, in bytes.
     pub const NAME_BYTES_MAX: usize = 255;
+}
 
-    /// Returns the node in the text form `publisher`, `subscriber`, `auto` or `node:NAME`; `None` for another text.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+/// The error for a text that is no [`Proxy`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("must be publisher, subscriber, auto or node:NAME with a name of 1 to 255 bytes")]
+pub struct ProxyError;
+
+impl FromStr for Proxy {
+    type Err = ProxyError;
+
+    /// Parses `publisher`, `subscriber`, `auto` or `node:NAME`.
+    fn from_str(text: &str) -> Result<Self, ProxyError> {
         match text {
-            "publisher" => Some(Self::Publisher),
-            "subscriber" => Some(Self::Subscriber),
-            "auto" => Some(Self::Auto),
+            "publisher" => Ok(Self::Publisher),
+            "subscriber" => Ok(Self::Subscriber),
+            "auto" => Ok(Self::Auto),
             text => {
-                let name = text.strip_prefix("node:")?;
+                let name = text.strip_prefix("node:").ok_or(ProxyError)?;
                 let fits = (1..=Self::NAME_BYTES_MAX).contains(&name.len());
-                fits.then(|| Self::Node(name.into()))
+                fits.then(|| Self::Node(name.into())).ok_or(ProxyError)
             }
         }
     }

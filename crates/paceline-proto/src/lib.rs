@@ -96,7 +96,7 @@ pub use capture::CaptureGrid;
 pub use carrier::Carrier;
 pub use envelope::{Envelope, EnvelopeMeter};
 pub use form::{Form, Proxy, Rate, Size, Unscalable};
-pub use ids::{NodeId, PublisherId, SubscriptionId};
+pub use ids::{IdError, NodeId, PublisherId, SubscriptionId};
 pub use probes::ProbeInterval;
 pub use reason::{DropReason, Drops, Excess, StreamAges, StreamCounters};
 pub use retransmit::Retransmit;

@@ -48,6 +48,33 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds; the index is the byte on the wire.
+    pub const ALL: [Self; 8] = [
+        Self::Data,
+        Self::State,
+        Self::Picture,
+        Self::Audio,
+        Self::VideoI,
+        Self::VideoP,
+        Self::VideoB,
+        Self::VideoLeading,
+    ];
+
+    /// Returns the name in JSON, such as `video_i`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::State => "state",
+            Self::Picture => "picture",
+            Self::Audio => "audio",
+            Self::VideoI => "video_i",
+            Self::VideoP => "video_p",
+            Self::VideoB => "video_b",
+            Self::VideoLeading => "video_leading",
+        }
+    }
+
     /// Returns the byte on the wire.
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -94,16 +121,7 @@ impl Kind {
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Data => "data",
-            Self::State => "state",
-            Self::Picture => "picture",
-            Self::Audio => "audio",
-            Self::VideoI => "video_i",
-            Self::VideoP => "video_p",
-            Self::VideoB => "video_b",
-            Self::VideoLeading => "video_leading",
-        })
+        f.write_str(self.name())
     }
 }
 

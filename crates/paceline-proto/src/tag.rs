@@ -2,6 +2,7 @@
 
 use crate::text::{escape, is_unprintable};
 use core::fmt;
+use core::str::FromStr;
 use std::sync::Arc;
 
 /// The longest tag or pattern, in bytes.
@@ -46,6 +47,14 @@ pub enum TagError {
          matches too many", escape(.0), escape(&whole_wildcards(.0))
     )]
     PartialWildcard(String),
+}
+
+impl FromStr for Tag {
+    type Err = TagError;
+
+    fn from_str(text: &str) -> Result<Self, TagError> {
+        Self::new(text)
+    }
 }
 
 fn check(text: &str) -> Result<(), TagError> {

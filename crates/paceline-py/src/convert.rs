@@ -5,7 +5,7 @@ use crate::errors;
 use crate::time::to_ms;
 use paceline::Kind;
 use paceline::contract::{Proxy, Retransmit};
-use paceline::status::{Drops, NodeId, SubscriptionId};
+use paceline::status::{Drops, SubscriptionId};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::time::Duration;
@@ -106,12 +106,7 @@ where
 
 /// Parses the text form of a subscription id.
 pub(crate) fn subscription(text: &str) -> PyResult<SubscriptionId> {
-    let read = || {
-        let (node, index) = text.split_once('.')?;
-        let node = NodeId(u64::from_str_radix(node, 16).ok()?);
-        Some(SubscriptionId { node, index: index.parse().ok()? })
-    };
-    read().ok_or_else(|| {
+    text.parse().map_err(|_| {
         errors::value(format!(
             "subscription='{text}': it must be the id of one, as in node.subscriptions()"
         ))
@@ -139,7 +134,7 @@ pub(crate) fn kind(text: &str) -> PyResult<Kind> {
 }
 
 pub(crate) fn proxy(text: &str) -> PyResult<Proxy> {
-    Proxy::parse(text).ok_or_else(|| {
+    text.parse().map_err(|_| {
         let words =
             "'publisher', 'subscriber', 'auto', or 'node:' and a node's name of 1 to 255 bytes";
         errors::value(format!("proxy='{text}': it must be one of {words}"))

@@ -13,6 +13,7 @@ use crate::world::{self, World};
 use crate::{convert, errors, options};
 use paceline::class::Policy;
 use paceline::{Capacity, LinkConfig};
+use paceline_http::status::StatusDocument;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
@@ -232,6 +233,17 @@ impl Node {
         let capacity = Capacity::from_bits_per_s(capacity_bits_per_s);
         let capacity = capacity.map_err(|error| errors::value(error.to_string()))?;
         py.detach(|| node.set_capacity(link, capacity)).map_err(errors::capacity)
+    }
+
+    /// Returns the status of every node that answers within `timeout_s` seconds, as in the document of `paceline ls --json`.
+    #[pyo3(signature = (timeout_s=0.5))]
+    fn status<'py>(&self, py: Python<'py>, timeout_s: f64) -> PyResult<Bound<'py, PyAny>> {
+        let node = self.0.get()?;
+        let timeout = convert::from_ms("timeout_s", timeout_s * 1e3)?;
+        let nodes = py.detach(|| StatusDocument::new(node.status(timeout)).nodes);
+        let text =
+            serde_json::to_string(&nodes).map_err(|error| errors::value(error.to_string()))?;
+        py.import("json")?.call_method1("loads", (text,))
     }
 
     /// Serves the dashboard, the JSON API and metrics on an address of this host.

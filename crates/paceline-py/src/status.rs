@@ -87,7 +87,7 @@ impl SubscriptionStatus {
     /// The number of samples dropped, by reason.
     #[getter]
     fn dropped<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        drops(py, &self.0.drops)
+        drops(py, &self.0.dropped)
     }
 
     /// The ids of the publishers that the subscriber receives now.

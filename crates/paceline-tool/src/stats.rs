@@ -1,8 +1,4 @@
-//! Percentiles with bounded memory, and the form of rates and drops in JSON.
-
-use paceline::status::{DropReason, Drops};
-use serde::{Deserialize, Deserializer, Serializer};
-use std::collections::BTreeMap;
+//! Percentiles with bounded memory, and the form of rates in JSON.
 
 /// Values below this have one slot each; above it, each doubling has half as many slots.
 const EXACT: u64 = 128;
@@ -80,26 +76,6 @@ const fn highest_of(slot: u64) -> u64 {
 /// Rounds to three decimals, as for all rates in JSON.
 pub fn round3(value: f64) -> f64 {
     (value * 1_000.0).round() / 1_000.0
-}
-
-/// Serialization of drops as `{"reason": count}` with nonzero reasons only.
-pub mod by_reason {
-    use super::{BTreeMap, Deserialize as _, Deserializer, DropReason, Drops, Serializer};
-
-    /// For `#[serde(with = "by_reason")]`.
-    pub fn serialize<S: Serializer>(drops: &Drops, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_map(drops.iter().map(|(reason, count)| (reason.name(), count)))
-    }
-
-    /// For `#[serde(with = "by_reason")]`; ignores unknown reasons of other versions.
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Drops, D::Error> {
-        let mut counts = BTreeMap::<String, u64>::deserialize(from)?;
-        let mut drops = Drops::default();
-        for reason in DropReason::ALL {
-            drops.add(reason, counts.remove(reason.name()).unwrap_or_default());
-        }
-        Ok(drops)
-    }
 }
 
 #[cfg(test)]

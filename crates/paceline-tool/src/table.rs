@@ -30,7 +30,7 @@ pub fn fit_terminal() {
     }
 }
 
-/// Returns the width of tables: that of the terminal, or [`WIDTH`].
+/// Returns the width of tables: the width of the terminal, or [`WIDTH`].
 pub fn width() -> usize {
     TERMINAL.get().copied().unwrap_or(WIDTH)
 }

@@ -9,9 +9,7 @@
 
 pub use crate::error::{CapacityError, ClassesError};
 #[doc(inline)]
-pub use paceline_proto::link::{
-    ClassError, ClassPolice, ClassTree, ClassView as ClassStatus, LinkClass, Match,
-};
+pub use paceline_proto::link::{ClassError, ClassPolice, ClassTree, LinkClass, Match};
 #[doc(inline)]
 pub use paceline_sched::Policy;
 #[doc(inline)]

@@ -27,14 +27,13 @@
 pub(crate) mod config;
 pub(crate) mod handle;
 pub(crate) mod host;
-mod report;
 
 pub use config::ClockConfig;
 pub use handle::{Clock, bounds, definitely_before};
+pub use paceline_node::status::{ClockReport, SourceKind, SourceReport, TimeService};
 #[doc(inline)]
 pub use paceline_time::clock::page::{ClockReading, ClockStatus};
 #[doc(inline)]
 pub use paceline_time::clock::service::SourcePart;
 #[doc(inline)]
 pub use paceline_time::{TimeBounds, TimeOrder};
-pub use report::{ClockReport, SourceKind, SourceReport};

@@ -7,10 +7,10 @@ import { fine } from "../format";
 /** Describes the state of a clock. */
 export function clockText({ clock }: Node): string {
   if (!clock) return "no clock";
-  const error = clock.error_us === null ? "error unknown" : `± ${fine(clock.error_us)}`;
-  const off = clock.system_offset_us;
-  const system = off === null ? "" : ` · system clock ${fine(Math.abs(off))} ${off < 0 ? "behind" : "ahead"}`;
-  return `${clock.status} · ${error}${system}`;
+  if (clock.error_ns === null) return `${clock.status} · error unknown`;
+  const off = clock.system_offset_ns / 1000;
+  const system = `system clock ${fine(Math.abs(off))} ${off < 0 ? "behind" : "ahead"}`;
+  return `${clock.status} · ± ${fine(clock.error_ns / 1000)} · ${system}`;
 }
 
 function clockRow({ name }: Node): Shown<Node> {

@@ -26,7 +26,17 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "crates/paceline-node",
-        uses: &["paceline-sched", "paceline-time", "paceline-proto", "bytes"],
+        uses: &[
+            "paceline-sched",
+            "paceline-time",
+            "paceline-proto",
+            "bytes",
+            "lz4_flex",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "ts-rs",
+        ],
     },
     Layer {
         folder: "crates/paceline-sim",
@@ -175,6 +185,7 @@ const LAYERS: &[Layer] = &[
             "paceline-objects",
             "paceline-plain",
             "paceline-plan",
+            "paceline-proto",
             "paceline-sched",
             "paceline-sim",
             "paceline-time",
@@ -202,6 +213,7 @@ const LAYERS: &[Layer] = &[
             "paceline-media",
             "bytes",
             "pyo3",
+            "serde_json",
             // Needed only for their features; see the crate's manifest.
             "proc-macro2",
             "quote",

@@ -1,8 +1,9 @@
 //! The text of `paceline clock`.
 
-use super::document::{ClockDocument, ServerRow};
+use super::document::ClockDocument;
 use crate::pull::rfc3339_of;
-use paceline::time::{SourceKind, SourcePart};
+use paceline::time::{SourceKind, SourcePart, SourceReport};
+use paceline_tool::show::micros;
 use paceline_tool::table::{Align::Left, Align::Right, Table, width};
 use std::fmt::Write as _;
 
@@ -15,28 +16,29 @@ pub(crate) fn text(document: &ClockDocument) -> String {
     if let Some(node) = &document.node {
         row("node", node.clone());
     }
-    row("status", document.status.to_owned());
-    let error = document
-        .error_ns
+    let clock = &document.clock;
+    row("status", clock.status.to_string());
+    let error = clock
+        .error_nanos
         .map_or("of unknown error".to_owned(), |error| format!("± {}", nanos(error)));
-    row("time", format!("{} {error}", rfc3339_of(document.time_ns)));
-    if document.error_ns.is_some() {
-        row("system", system(document.system_offset_ns));
-        row("frequency", format!("{:+.3} ppm", document.frequency_ppm));
+    row("time", format!("{} {error}", rfc3339_of(clock.nanos)));
+    if clock.error_nanos.is_some() {
+        row("system", system(clock.system_offset_nanos));
+        row("frequency", format!("{} ppm", parts_per_million(clock.frequency_ppt)));
     }
-    if let Some(stratum) = document.stratum {
+    if let Some(stratum) = clock.stratum {
         row(
             "stratum",
-            format!("{stratum}, jitter {}, leap {}", nanos(document.jitter_ns), document.leap),
+            format!("{stratum}, jitter {}, leap {}", nanos(clock.jitter_nanos), clock.leap),
         );
     }
-    if document.follows_host {
+    if clock.is_follower {
         row("follows", "the clock of this host's node".to_owned());
     }
-    if let Some(cause) = &document.disruption {
-        row("disrupted", format!("{} times, last by {cause}", document.disruptions));
+    if let Some(cause) = &clock.disruption {
+        row("disrupted", format!("{} times, last by {cause}", clock.disruptions));
     }
-    if let Some(serves) = &document.serves {
+    if let Some(serves) = &clock.serves {
         let over = serves.kissed + serves.limited;
         let wrong = match serves.unauthenticated {
             0 => String::new(),
@@ -45,8 +47,8 @@ pub(crate) fn text(document: &ClockDocument) -> String {
         let counts = format!("{} answered, {over} over the rate limit{wrong}", serves.answered);
         row("serves", format!("{}: {counts}", serves.address));
     }
-    if document.servers.is_empty() {
-        if !document.follows_host {
+    if clock.sources.is_empty() {
+        if !clock.is_follower {
             out.push_str(
                 "no servers: name some under [clock] in the configuration, connect to a node that has a clock, or measure \
                  a server with --server\n",
@@ -54,17 +56,18 @@ pub(crate) fn text(document: &ClockDocument) -> String {
         }
         return out;
     }
-    let _ = write!(out, "\nSERVERS\n{}", servers(&document.servers).render(width()));
-    let is_unsure = |row: &ServerRow| {
-        row.kind == SourceKind::Neighbour.name() && row.part == SourcePart::Unsynchronised.name()
+    let _ = write!(out, "\nSERVERS\n{}", servers(&clock.sources).render(width()));
+    let is_unsure = |row: &SourceReport| {
+        row.kind == SourceKind::Neighbour && row.selection == SourcePart::Unsynchronised
     };
-    if document.servers.iter().all(is_unsure) {
+    if clock.sources.iter().all(is_unsure) {
         out.push_str(
             "no neighbour has a clock of its own: name servers under [clock] there or here\n",
         );
     }
-    let silent = |row: &&ServerRow| row.key.is_some() && row.part == SourcePart::Unreachable.name();
-    for row in document.servers.iter().filter(silent) {
+    let silent =
+        |row: &&SourceReport| row.key.is_some() && row.selection == SourcePart::Unreachable;
+    for row in clock.sources.iter().filter(silent) {
         let _ = writeln!(
             out,
             "{}: no answer; some servers drop requests by a key that they do not have, so compare the key files",
@@ -75,15 +78,15 @@ pub(crate) fn text(document: &ClockDocument) -> String {
 }
 
 /// Returns the name of a server: its address with its key, or the node.
-fn name(row: &ServerRow) -> String {
+fn name(row: &SourceReport) -> String {
     match row.key {
         Some(key) => format!("{} key {key}", row.address),
-        None if row.kind == SourceKind::Neighbour.name() => format!("node {}", row.address),
+        None if row.kind == SourceKind::Neighbour => format!("node {}", row.address),
         None => row.address.clone(),
     }
 }
 
-fn servers(rows: &[ServerRow]) -> Table {
+fn servers(rows: &[SourceReport]) -> Table {
     let mut table = Table::new(&[
         ("server", Left),
         ("part", Left),
@@ -97,26 +100,33 @@ fn servers(rows: &[ServerRow]) -> Table {
         ("rejected", Left),
     ]);
     for row in rows {
-        let measured = |value: u64| row.error_ns.map_or("-".to_owned(), |_| nanos(value));
-        let sign = if row.offset_ns < 0 { "-" } else { "+" };
+        let measured = |value: u64| row.error_nanos.map_or("-".to_owned(), |_| nanos(value));
+        let sign = if row.offset_nanos < 0 { "-" } else { "+" };
         let rejected: Vec<_> =
             row.rejected.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
         table.row(vec![
             name(row),
-            row.part.to_owned(),
+            row.selection.name().to_owned(),
             row.stratum.map_or("-".to_owned(), |stratum| stratum.to_string()),
             format!("{}/8", row.reach.count_ones()),
-            nanos(row.poll_us.saturating_mul(1_000)),
-            row.error_ns.map_or("-".to_owned(), |_| {
-                format!("{sign}{}", nanos(row.offset_ns.unsigned_abs()))
+            nanos(micros(row.poll).saturating_mul(1_000)),
+            row.error_nanos.map_or("-".to_owned(), |_| {
+                format!("{sign}{}", nanos(row.offset_nanos.unsigned_abs()))
             }),
-            measured(row.delay_ns),
-            measured(row.jitter_ns),
-            row.error_ns.map_or("-".to_owned(), nanos),
+            measured(row.delay_nanos),
+            measured(row.jitter_nanos),
+            row.error_nanos.map_or("-".to_owned(), nanos),
             rejected.join(", "),
         ]);
     }
     table
+}
+
+/// Formats parts per trillion as parts per million with a sign and three decimals.
+fn parts_per_million(ppt: i64) -> String {
+    let sign = if ppt < 0 { '-' } else { '+' };
+    let thousandths = ppt.unsigned_abs() / 1_000;
+    format!("{sign}{}.{:03}", thousandths / 1_000, thousandths % 1_000)
 }
 
 fn system(offset: i64) -> String {

@@ -5,11 +5,12 @@ use super::line::{Line, LinkLine, PublisherLine, RobotLine, StreamLine};
 use super::load::Load;
 use super::scenario::{self, ROWS, Role, Row};
 use anyhow::Context as _;
+use paceline::status::{LinkStatus, StreamStatus};
 use paceline::{
     Capacity, Encoding, Late, LinkConfig, Node, RecvError, Subscriber, SubscriberEvent,
 };
 use paceline_http::HttpAddress;
-use paceline_http::status::{LinkJson, StatusReader, StreamJson};
+use paceline_http::status::StatusDocument;
 use paceline_http::{HttpServer, Neighbours, OwnSource};
 use paceline_media::{Size, TestCard};
 use paceline_tool::show;
@@ -138,17 +139,15 @@ fn steering(node: &Node, stop: &Stop) -> anyhow::Result<()> {
 }
 
 fn robot_reports(node: &Node, stop: &Stop) -> anyhow::Result<()> {
-    let mut reader = StatusReader::new(Duration::from_millis(100));
     let mut due = Instant::now() + TICK;
     while !stop.wait_until(due) {
         due += TICK;
-        let own = node.id().to_string();
-        let document = reader.read(node);
-        if let Some(robot) = document.nodes.iter().find(|found| found.id == own) {
+        let document = StatusDocument::read(node, Duration::from_millis(100));
+        if let Some(robot) = document.nodes.iter().find(|found| found.id == node.id()) {
             let publishers = robot.publishers.iter().map(|publisher| PublisherLine {
-                tag: publisher.tag.clone(),
+                tag: publisher.tag.to_string(),
                 published: publisher.published,
-                rate_hz: publisher.rate_hz,
+                rate_hz: show::hertz(publisher.rate_millihertz),
             });
             show::json(&Line::Robot(RobotLine {
                 publishers: publishers.collect(),
@@ -159,26 +158,26 @@ fn robot_reports(node: &Node, stop: &Stop) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn link_line(link: &LinkJson) -> LinkLine {
+fn link_line(link: &LinkStatus) -> LinkLine {
     LinkLine {
         name: link.name.clone(),
         capacity_bits_per_s: link.capacity_bits_per_s,
         use_bits_per_s: link.use_bits_per_s,
-        round_trip_us: link.round_trip_us,
+        round_trip_us: show::micros(link.least_round_trip),
         wire_bytes: link.wire_bytes,
         streams: link.streams.iter().map(stream_line).collect(),
     }
 }
 
-fn stream_line(stream: &StreamJson) -> StreamLine {
+fn stream_line(stream: &StreamStatus) -> StreamLine {
     StreamLine {
         tag: stream.tag.clone(),
-        form: stream.asked.form.clone(),
-        offered: stream.offered,
-        sent: stream.sent,
-        late: stream.late,
-        violations: stream.violations,
-        dropped: dropped(&stream.dropped),
+        form: stream.form.to_string(),
+        offered: stream.counters.offered,
+        sent: stream.counters.sent,
+        late: stream.counters.late,
+        violations: stream.counters.violations,
+        dropped: dropped(&stream.counters.dropped),
     }
 }
 

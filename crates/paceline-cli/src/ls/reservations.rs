@@ -1,26 +1,30 @@
 //! The table of `paceline ls --reservations`.
 
-use paceline_http::status::{HopJson, QueueJson, ReservationJson, StatusJson, StreamJson};
+use paceline::status::{
+    NodeId, PublisherId, QueueStatus, Reservation, ReservedHop, StreamStatus, SubscriptionId,
+};
+use paceline_http::status::StatusDocument;
 use paceline_tool::show;
 use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::collections::BTreeMap;
 
 /// Returns the samples that exceeded their contract at a hop, or "-" if its node did not answer.
-fn excess(document: &StatusJson, reservation: &ReservationJson, hop: &HopJson) -> String {
+fn excess(document: &StatusDocument, reservation: &Reservation, hop: &ReservedHop) -> String {
     let Some(node) = document.nodes.iter().find(|node| node.id == hop.node) else {
         return "-".to_owned();
     };
     let streams = node.links.iter().filter(|link| link.name == hop.link);
     let streams = streams.flat_map(|link| &link.streams).filter(|stream| stream.contracted);
     let mine = streams.filter(|stream| stream.publisher == reservation.publisher);
-    let more = |stream: &StreamJson| stream.too_early.saturating_add(stream.too_long);
+    let more =
+        |stream: &StreamStatus| stream.counters.too_early.saturating_add(stream.counters.too_long);
     mine.fold(0, |sum: u64, stream| sum.saturating_add(more(stream))).to_string()
 }
 
 /// Formats `paceline ls --reservations`: one row per hop, with the reservation in the first of
 /// them. Rows are not truncated: tags of queries differ in few characters, and users search for one
 /// of them.
-pub(super) fn tables(document: &StatusJson) -> String {
+pub(super) fn tables(document: &StatusDocument) -> String {
     let mut table = Table::new(&[
         ("tag", Name),
         ("for", Left),
@@ -34,25 +38,24 @@ pub(super) fn tables(document: &StatusJson) -> String {
         ("delay", Right),
         ("excess", Right),
     ]);
-    let mut seen: BTreeMap<(&str, &str), (&str, &ReservationJson)> = BTreeMap::new();
-    let ids: BTreeMap<&str, &str> =
-        document.nodes.iter().map(|node| (node.id.as_str(), node.name.as_str())).collect();
+    let mut seen: BTreeMap<(PublisherId, SubscriptionId), &Reservation> = BTreeMap::new();
+    let names: BTreeMap<NodeId, &str> =
+        document.nodes.iter().map(|node| (node.id, node.name.as_str())).collect();
     for reservation in document.nodes.iter().flat_map(|node| &node.reservations) {
-        let node = reservation.subscription.split('.').next().unwrap_or_default();
-        let to = ids.get(node).copied().unwrap_or(node);
-        let key = (reservation.publisher.as_str(), reservation.subscription.as_str());
+        let key = (reservation.publisher, reservation.subscription);
         // Only the ends of the paths know both.
-        let paths = |it: &ReservationJson| (!it.hops.is_empty(), !it.spare.is_empty());
-        let best = seen.entry(key).or_insert((to, reservation));
-        if paths(reservation) > paths(best.1) {
-            *best = (to, reservation);
+        let paths = |it: &Reservation| (!it.hops.is_empty(), !it.spare.is_empty());
+        let best = seen.entry(key).or_insert(reservation);
+        if paths(reservation) > paths(best) {
+            *best = reservation;
         }
     }
-    let millis = |us: u64| format!("{} ms", show::millis(us));
-    for (to, reservation) in seen.values() {
-        let tag = reservation.tag.as_ref().unwrap_or(&reservation.publisher);
-        let within = reservation.within_us.map_or_else(|| "-".to_owned(), millis);
-        let mut first = vec![tag.clone(), (*to).to_owned(), within, millis(reservation.bound_us)];
+    for reservation in seen.values() {
+        let tag = reservation.tag.clone().unwrap_or_else(|| reservation.publisher.to_string());
+        let node = reservation.subscription.node;
+        let to = names.get(&node).map_or_else(|| node.to_string(), |name| (*name).to_owned());
+        let within = reservation.within.map_or_else(|| "-".to_owned(), show::time);
+        let mut first = vec![tag, to, within, show::time(reservation.bound)];
         let spare = reservation.spare.iter().map(|hop| (hop, "spare"));
         for (hop, of) in reservation.hops.iter().map(|hop| (hop, "")).chain(spare) {
             let mut row = core::mem::replace(&mut first, vec![String::new(); 4]);
@@ -66,7 +69,7 @@ pub(super) fn tables(document: &StatusJson) -> String {
                     .map_or_else(|| "nothing".to_owned(), |_| show::bits(hop.bits_per_s)),
                 hop.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits),
                 hop.burst_bytes.to_string(),
-                millis(hop.bound_us),
+                show::time(hop.bound),
                 excess(document, reservation, hop),
             ]);
             table.row(row);
@@ -77,7 +80,7 @@ pub(super) fn tables(document: &StatusJson) -> String {
                        capacity\n";
         return format!("{nothing}{}", hosts(document));
     }
-    let mut hops = seen.values().flat_map(|(_, it)| it.hops.iter().chain(&it.spare));
+    let mut hops = seen.values().flat_map(|it| it.hops.iter().chain(&it.spare));
     let unknown = hops.any(|hop| hop.capacity_bits_per_s.is_none());
     let unknown = if unknown {
         "a link that reserves nothing has no capacity: it is best effort, and its delay is an estimate\n"
@@ -95,7 +98,7 @@ fn percent(us_per_s: u64) -> String {
 }
 
 /// Formats the reserved parts of classes, buffers and processors.
-fn hosts(document: &StatusJson) -> String {
+fn hosts(document: &StatusDocument) -> String {
     [classes(document), buffers(document), processors(document)].concat()
 }
 
@@ -108,7 +111,7 @@ fn titled(title: &str, table: &Table) -> String {
 }
 
 /// Formats the rates that contracts reserve in each class.
-fn classes(document: &StatusJson) -> String {
+fn classes(document: &StatusDocument) -> String {
     let columns =
         [("node", Left), ("link", Left), ("class", Left), ("reserved", Right), ("of", Right)];
     let mut table = Table::new(&columns);
@@ -130,7 +133,7 @@ fn classes(document: &StatusJson) -> String {
 }
 
 /// Formats the buffers that contracts reserve, next to their greatest queues so far.
-fn buffers(document: &StatusJson) -> String {
+fn buffers(document: &StatusDocument) -> String {
     let columns = [
         ("node", Left),
         ("link", Left),
@@ -139,7 +142,7 @@ fn buffers(document: &StatusJson) -> String {
         ("greatest queue", Right),
     ];
     let mut table = Table::new(&columns);
-    let mut row = |node: &str, link: &str, buffer: Option<QueueJson>| {
+    let mut row = |node: &str, link: &str, buffer: Option<QueueStatus>| {
         let Some(buffer) = buffer else { return };
         let figures = [buffer.reserved_bytes, buffer.bytes, buffer.greatest_bytes];
         let names = [node, link].map(str::to_owned);
@@ -159,7 +162,7 @@ fn buffers(document: &StatusJson) -> String {
 }
 
 /// Formats the processor time reserved on the hosts that charge it.
-fn processors(document: &StatusJson) -> String {
+fn processors(document: &StatusDocument) -> String {
     let mut table = Table::new(&[("node", Left), ("reserved", Right), ("of", Right)]);
     for node in &document.nodes {
         if let Some(processor) = &node.processor {
@@ -177,21 +180,18 @@ fn processors(document: &StatusJson) -> String {
 mod tests {
     use super::*;
     use crate::status::example::status;
-    use paceline::Tag;
-    use paceline::contract::{Grant, GrantedHop};
-    use paceline::status::{PublisherId, PublisherStatus, SubscriptionId};
 
     #[test]
     fn the_hops_of_a_spare_follow_those_of_the_first_path() {
         let mut status = status();
         let grant = status[0].reservations[0].clone();
         let hop = grant.hops[0].clone();
-        let over = |link: &str| GrantedHop { link: link.into(), ..hop.clone() };
-        let both = Grant { spare: vec![over("sat")], ..grant.clone() };
+        let over = |link: &str| ReservedHop { link: link.into(), ..hop.clone() };
+        let both = Reservation { spare: vec![over("sat")], ..grant.clone() };
         // A node of the spare's path knows only that one, and may be listed first.
-        let other = Grant { hops: Vec::new(), spare: vec![over("sat")], ..grant };
+        let other = Reservation { hops: Vec::new(), spare: vec![over("sat")], ..grant };
         status[0].reservations = vec![other, both];
-        let text = tables(&StatusJson::new(&status));
+        let text = tables(&StatusDocument::new(status.clone()));
         let rows: Vec<&str> = text.lines().skip(2).take(2).collect();
         assert!(rows[0].contains(" thin ") && !rows[0].contains("spare"), "{text}");
         assert!(rows[1].contains(" spare ") && rows[1].contains(" sat "), "{text}");
@@ -201,23 +201,27 @@ mod tests {
     fn long_tags_that_differ_in_one_character_are_not_truncated() {
         let mut status = status();
         let tags = ["a", "b"].map(|end| format!("{}/answers/{end}", "q".repeat(120)));
-        let publisher = status[0].publishers[0].clone();
         let grant = status[0].reservations[0].clone();
-        status[0].publishers.clear();
         status[0].reservations.clear();
         for (index, tag) in (1..).zip(&tags) {
-            let id = PublisherId { index, ..publisher.id };
-            let tag = Tag::new(tag).unwrap();
-            status[0].publishers.push(PublisherStatus { id, tag, ..publisher.clone() });
+            let publisher = PublisherId { index, ..grant.publisher };
             let subscription = SubscriptionId { index, ..grant.subscription };
-            status[0].reservations.push(Grant { publisher: id, subscription, ..grant.clone() });
+            let tag = Some(tag.clone());
+            status[0].reservations.push(Reservation {
+                publisher,
+                subscription,
+                tag: tag.clone(),
+                ..grant.clone()
+            });
+            let stream = status[0].links[0].streams[0].clone();
+            status[0].links[0].streams.push(StreamStatus { tag, ..stream });
         }
-        let text = tables(&StatusJson::new(&status));
+        let text = tables(&StatusDocument::new(status.clone()));
         for tag in &tags {
             assert_eq!(text.lines().filter(|line| line.starts_with(tag)).count(), 1, "{text}");
         }
         // Shortened lines also keep the characters in which the tags differ.
-        let listed = crate::ls::view::tables(&StatusJson::new(&status));
+        let listed = crate::ls::view::tables(&StatusDocument::new(status.clone()));
         for end in ["rs/a ", "rs/b "] {
             assert!(listed.contains(end), "{listed}");
         }

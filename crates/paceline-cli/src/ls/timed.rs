@@ -1,10 +1,12 @@
 //! The table of subscriptions with delivery by time.
 
-use paceline_http::status::StatusJson;
+use paceline_http::status::StatusDocument;
+use paceline_tool::show;
 use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table};
+use std::time::Duration;
 
 /// Returns the settings and counters of delivery by time.
-pub(super) fn table(document: &StatusJson) -> Table {
+pub(super) fn table(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("pattern", Name),
         ("node", Left),
@@ -18,7 +20,9 @@ pub(super) fn table(document: &StatusJson) -> Table {
         ("error", Right),
         ("notes", Left),
     ]);
-    let micros = |us: Option<u64>| us.map_or_else(|| "-".to_owned(), |us| format!("{us} us"));
+    let micros = |time: Option<Duration>| {
+        time.map_or_else(|| "-".to_owned(), |time| format!("{} us", show::micros(time)))
+    };
     for node in &document.nodes {
         for subscription in &node.subscriptions {
             let Some(timed) = &subscription.timed else { continue };
@@ -34,14 +38,14 @@ pub(super) fn table(document: &StatusJson) -> Table {
             table.row(vec![
                 subscription.pattern.clone(),
                 node.name.clone(),
-                timed.method.replace('_', "-"),
+                timed.method.name().replace('_', "-"),
                 timed.setting.clone(),
                 timed.released.to_string(),
                 timed.late.to_string(),
                 timed.refused.to_string(),
-                micros(timed.jitter_in_us),
-                micros(timed.jitter_out_us),
-                micros(timed.bound_us),
+                micros(timed.jitter_in),
+                micros(timed.jitter_out),
+                micros(timed.bound),
                 if notes.is_empty() { "-".to_owned() } else { notes.join(", ") },
             ]);
         }

@@ -1,18 +1,23 @@
 //! The tables of `paceline ls`.
 
-use paceline_http::status::{
-    LinkJson, MemoryJson, MutedJson, NodeJson, RepairedJson, StatusJson, StreamJson, UnreadJson,
+use paceline::contract::Proxy;
+use paceline::status::{
+    Flood, LinkStatus, MemoryStatus, MutedStatus, NodeId, NodeStatus, Repairs, StreamStatus,
+    SubscriptionStatus, UnreadStatus,
 };
+use paceline_http::status::StatusDocument;
 use paceline_tool::show;
+use paceline_tool::show::micros;
 use paceline_tool::table::{self, Align::Left, Align::Name, Align::Right, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// The silence after which a neighbour is down, on all links that are not slow.
-const DOWN_AFTER_US: u64 = 1_800_000;
+const DOWN_AFTER: Duration = Duration::from_millis(1_800);
 
 /// Formats all non-empty tables, each under its title.
-pub(crate) fn tables(document: &StatusJson) -> String {
+pub(crate) fn tables(document: &StatusDocument) -> String {
     if document.nodes.is_empty() {
         return "no other node answers: none runs on this host, and no --link leads to one; start one with paceline pub, \
                 paceline demo or paceline node\n"
@@ -29,50 +34,19 @@ pub(crate) fn tables(document: &StatusJson) -> String {
         ("STREAMS", streams(document)),
     ];
     let mut out = table::titled(&parts);
-    for node in &document.nodes {
-        for subscription in &node.subscriptions {
-            for refusal in &subscription.refusals {
-                let _ = write!(out, "\n{} {}: refused: {refusal}", node.name, subscription.pattern);
-            }
-        }
-    }
-    for node in &document.nodes {
-        for stalled in &node.stalled {
-            let (thread, seconds) = (&stalled.thread, stalled.for_us / 1_000_000);
-            let _ = write!(
-                out,
-                "\n{}: thread {thread} has made no progress for {seconds} s",
-                node.name
-            );
-        }
-    }
     let names = names(document);
-    for node in &document.nodes {
-        for UnreadJson { node: of, entry, reason } in &node.unread {
-            let _ = write!(
-                out,
-                "\n{}: cannot read and ignores {entry} of {}: {reason}",
-                node.name,
-                named(&names, of)
-            );
-        }
-    }
-    for node in &document.nodes {
-        if let Some(memory) = node.memory.filter(MemoryJson::is_much) {
-            let _ = write!(out, "\n{}", neighbour_memory(node, memory, &names));
-        }
-    }
+    document.nodes.iter().for_each(|node| add_notes(&mut out, node, &names));
     for (node, link) in all_links(document) {
         if link.mended.repeated > 0 || link.mended.given_up > 0 {
             let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.mended));
         }
-        for to in link.neighbours.iter().filter(|to| to.down_after_us > DOWN_AFTER_US) {
-            let other = named(&names, &to.id);
-            let _ = write!(out, "\n{}", slow(&node.name, &link.name, other, to.down_after_us));
+        for to in link.neighbours.iter().filter(|to| to.down_after > DOWN_AFTER) {
+            let other = named(&names, to.id);
+            let _ = write!(out, "\n{}", slow(&node.name, &link.name, &other, to.down_after));
         }
         for row in &link.muted {
             let _ =
-                write!(out, "\n{}", muted(&node.name, &link.name, named(&names, &row.peer), row));
+                write!(out, "\n{}", muted(&node.name, &link.name, &named(&names, row.peer), row));
         }
     }
     if !out.is_empty() && !out.ends_with('\n') {
@@ -81,8 +55,33 @@ pub(crate) fn tables(document: &StatusJson) -> String {
     out
 }
 
+/// Adds the lines about one node that follow the tables.
+fn add_notes(out: &mut String, node: &NodeStatus, names: &Names<'_>) {
+    let name = &node.name;
+    for subscription in &node.subscriptions {
+        for refusal in &subscription.refusals {
+            let _ = write!(out, "\n{name} {}: refused: {refusal}", subscription.pattern);
+        }
+    }
+    for stalled in &node.stalled {
+        let (thread, seconds) = (&stalled.thread, stalled.still.as_secs());
+        let _ = write!(out, "\n{name}: thread {thread} has made no progress for {seconds} s");
+    }
+    for UnreadStatus { node: of, entry, reason } in &node.unread {
+        let of = named(names, *of);
+        let _ = write!(out, "\n{name}: cannot read and ignores {entry} of {of}: {reason}");
+    }
+    if let Some(memory) = node.memory.filter(MemoryStatus::is_much) {
+        let _ = write!(out, "\n{}", neighbour_memory(node, memory, names));
+    }
+    if node.left_out > 0 {
+        let rows = show::count(usize::try_from(node.left_out).unwrap_or(usize::MAX), "row");
+        let _ = write!(out, "\n{name}: {rows} left out, because an answer has at most 1 MiB");
+    }
+}
+
 /// Names the memory that neighbours use, and the neighbour with the most samples and messages.
-fn neighbour_memory(node: &NodeJson, memory: MemoryJson, names: &BTreeMap<&str, &str>) -> String {
+fn neighbour_memory(node: &NodeStatus, memory: MemoryStatus, names: &Names<'_>) -> String {
     let megabytes = |bytes: u64| format!("{}.{}", bytes / 1_000_000, bytes / 100_000 % 10);
     let (used, limit) = (megabytes(memory.used_bytes), megabytes(memory.bytes));
     let neighbours = node.links.iter().flat_map(|link| &link.neighbours);
@@ -90,7 +89,7 @@ fn neighbour_memory(node: &NodeJson, memory: MemoryJson, names: &BTreeMap<&str, 
     let most = most.map(|to| {
         format!(
             "; samples and messages of {}: {} MB",
-            named(names, &to.id),
+            named(names, to.id),
             megabytes(to.memory_bytes)
         )
     });
@@ -99,32 +98,32 @@ fn neighbour_memory(node: &NodeJson, memory: MemoryJson, names: &BTreeMap<&str, 
 }
 
 /// Says that a slow link notices the loss of a neighbour late.
-fn slow(node: &str, link: &str, other: &str, us: u64) -> String {
-    let seconds = show::millis(us / 1_000);
+fn slow(node: &str, link: &str, other: &str, silence: Duration) -> String {
+    let seconds = show::millis(micros(silence) / 1_000);
     format!("{node}.{link}: slow link, {other} counts as down after {seconds} s of silence")
 }
 
-fn repaired(node: &str, link: &str, row: RepairedJson) -> String {
+fn repaired(node: &str, link: &str, row: Repairs) -> String {
     let pieces = show::count(usize::try_from(row.repeated).unwrap_or(usize::MAX), "piece");
     let samples = show::count(usize::try_from(row.given_up).unwrap_or(usize::MAX), "sample");
     let bytes = row.repeated_bytes;
     format!("{node}.{link}: {pieces} retransmitted ({bytes} bytes), {samples} given up")
 }
 
-fn muted(node: &str, link: &str, peer: &str, row: &MutedJson) -> String {
+fn muted(node: &str, link: &str, peer: &str, row: &MutedStatus) -> String {
     let is = if row.muted { "is muted" } else { "was muted" };
     let (times, dropped) =
         (show::count(usize::try_from(row.times).unwrap_or(usize::MAX), "time"), row.dropped);
-    let flood = &row.flood;
-    let what = match flood.as_str() {
-        "control" => "messages",
-        "unasked" => "samples",
-        _ => "frames",
+    let flood = row.flood.name();
+    let what = match row.flood {
+        Flood::Control => "messages",
+        Flood::Unasked => "samples",
+        Flood::Malformed => "frames",
     };
     format!("{node}.{link}: {peer} {is} ({flood} flood): {times}, {dropped} of its {what} dropped")
 }
 
-fn nodes(document: &StatusJson) -> Table {
+fn nodes(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("node", Left),
         ("id", Left),
@@ -136,7 +135,7 @@ fn nodes(document: &StatusJson) -> Table {
     for node in &document.nodes {
         table.row(vec![
             node.name.clone(),
-            node.id.clone(),
+            node.id.to_string(),
             node.publishers.len().to_string(),
             node.subscriptions.len().to_string(),
             node.links.len().to_string(),
@@ -146,7 +145,7 @@ fn nodes(document: &StatusJson) -> Table {
     table
 }
 
-fn publishers(document: &StatusJson) -> Table {
+fn publishers(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("tag", Name),
         ("node", Left),
@@ -160,14 +159,18 @@ fn publishers(document: &StatusJson) -> Table {
     for (node, publisher) in
         document.nodes.iter().flat_map(|node| node.publishers.iter().map(move |p| (node, p)))
     {
-        let period = publisher.period_us.map(|us| format!("{} ms", show::millis(us)));
+        let period = publisher.period.map(show::time);
         table.row(vec![
-            publisher.tag.clone(),
+            publisher.tag.to_string(),
             node.name.clone(),
-            publisher.kind.clone(),
+            publisher.kind.to_string(),
             publisher.encoding.clone(),
             period.unwrap_or_else(|| "-".to_owned()),
-            format!("{:.1}{}", publisher.rate_hz, if publisher.off_rate { "!" } else { "" }),
+            format!(
+                "{:.1}{}",
+                show::hertz(publisher.rate_millihertz),
+                if publisher.off_rate { "!" } else { "" }
+            ),
             publisher.published.to_string(),
             if publisher.matching { "yes" } else { "no" }.to_owned(),
         ]);
@@ -176,16 +179,16 @@ fn publishers(document: &StatusJson) -> Table {
 }
 
 /// Returns the requested place of the scaling, and with `auto` the nodes that scale.
-fn place(subscription: &paceline_http::status::SubscriptionJson) -> String {
+fn place(subscription: &SubscriptionStatus) -> String {
     let mut places = subscription.scaled_at.clone();
     places.dedup();
-    match (subscription.proxy.as_str(), places.is_empty()) {
-        ("auto", false) => format!("auto: {}", places.join(", ")),
-        (proxy, _) => proxy.to_owned(),
+    match subscription.proxy == Proxy::Auto && !places.is_empty() {
+        true => format!("auto: {}", places.join(", ")),
+        false => subscription.proxy.to_string(),
     }
 }
 
-fn subscriptions(document: &StatusJson) -> Table {
+fn subscriptions(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("pattern", Name),
         ("node", Left),
@@ -206,17 +209,17 @@ fn subscriptions(document: &StatusJson) -> Table {
             0 => show::drops(&subscription.dropped),
             _ => "refused".to_owned(),
         };
-        let within = subscription.within_us.map(|us| format!("{} ms", show::millis(us)));
+        let within = subscription.within.map(show::time);
         table.row(vec![
             subscription.pattern.clone(),
             node.name.clone(),
-            subscription.asked.form.clone(),
+            subscription.form.to_string(),
             within.unwrap_or_else(|| "-".to_owned()),
-            subscription.loss.clone().unwrap_or_else(|| "-".to_owned()),
+            subscription.loss.map_or_else(|| "-".to_owned(), |loss| loss.to_string()),
             place(subscription),
-            format!("{:.1}", subscription.rate_hz),
-            format!("{} ms", show::millis(subscription.age_max_us)),
-            format!("{} ms", show::millis(subscription.jitter_us)),
+            format!("{:.1}", show::hertz(subscription.rate_millihertz)),
+            show::time(subscription.age_max),
+            show::time(subscription.jitter),
             subscription.late.to_string(),
             dropped,
         ]);
@@ -224,7 +227,7 @@ fn subscriptions(document: &StatusJson) -> Table {
     table
 }
 
-fn buffers(document: &StatusJson) -> Table {
+fn buffers(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("pattern", Name),
         ("node", Left),
@@ -248,7 +251,7 @@ fn buffers(document: &StatusJson) -> Table {
             buffer.samples_max.to_string(),
             buffer.bytes.to_string(),
             buffer.bytes_max.to_string(),
-            seconds(buffer.age_max_us),
+            seconds(micros(buffer.age_max)),
             spans.unwrap_or_else(|| "-".to_owned()),
         ]);
     }
@@ -256,11 +259,11 @@ fn buffers(document: &StatusJson) -> Table {
 }
 
 /// Returns every link with its node.
-fn all_links(document: &StatusJson) -> impl Iterator<Item = (&NodeJson, &LinkJson)> {
+fn all_links(document: &StatusDocument) -> impl Iterator<Item = (&NodeStatus, &LinkStatus)> {
     document.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)))
 }
 
-fn links(document: &StatusJson) -> Table {
+fn links(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("node", Left),
         ("link", Left),
@@ -275,18 +278,20 @@ fn links(document: &StatusJson) -> Table {
     ]);
     let names = names(document);
     for (node, link) in all_links(document) {
-        let hops: Vec<&str> = link.hops.iter().map(|hop| named(&names, hop)).collect();
+        let hops: Vec<String> = link.hops.iter().map(|hop| named(&names, *hop)).collect();
         let or_dash = |bits: Option<u64>| bits.map_or_else(|| "-".to_owned(), show::bits);
-        let millis = |us| format!("{} ms", show::millis(us));
-        let measured = |us| if link.round_trip_us == 0 { "-".to_owned() } else { millis(us) };
+        let measured = |time| match link.least_round_trip.is_zero() {
+            true => "-".to_owned(),
+            false => show::time(time),
+        };
         table.row(vec![
             node.name.clone(),
             link.name.clone(),
             hops.join(", "),
             or_dash(link.capacity_bits_per_s),
             or_dash(link.use_bits_per_s),
-            measured(link.round_trip_us),
-            measured(link.jitter_us),
+            measured(link.least_round_trip),
+            measured(link.jitter),
             show::loss(link.loss),
             link.wire_bytes.to_string(),
             link.streams.len().to_string(),
@@ -295,7 +300,7 @@ fn links(document: &StatusJson) -> Table {
     table
 }
 
-fn classes(document: &StatusJson) -> Table {
+fn classes(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("link", Left),
         ("class", Left),
@@ -310,24 +315,24 @@ fn classes(document: &StatusJson) -> Table {
     let names = names(document);
     for (node, link) in all_links(document) {
         for class in &link.classes {
-            let peer = class.peer.as_deref().map(|peer| named(&names, peer));
+            let peer = class.peer.map(|peer| named(&names, peer));
             table.row(vec![
                 format!("{}.{}", node.name, link.name),
                 class.name.clone(),
-                peer.unwrap_or("-").to_owned(),
+                peer.unwrap_or_else(|| "-".to_owned()),
                 format!("{:.1} %", class.share * 100.0),
                 class.served_bytes.to_string(),
                 class.guaranteed_bytes.to_string(),
                 class.streams.to_string(),
-                class.sent.to_string(),
-                show::drops(&class.dropped),
+                class.counters.sent.to_string(),
+                show::drops(&class.counters.dropped),
             ]);
         }
     }
     table
 }
 
-fn streams(document: &StatusJson) -> Table {
+fn streams(document: &StatusDocument) -> Table {
     let mut table = Table::new(&[
         ("link", Left),
         ("to", Left),
@@ -345,13 +350,13 @@ fn streams(document: &StatusJson) -> Table {
             table.row(vec![
                 format!("{}.{}", node.name, link.name),
                 to(&names, stream),
-                stream.tag.clone().unwrap_or_else(|| stream.publisher.clone()),
-                stream.asked.form.clone(),
-                stream.offered.to_string(),
-                stream.sent.to_string(),
-                of_contract(stream.contracted, stream.late),
+                stream.tag.clone().unwrap_or_else(|| stream.publisher.to_string()),
+                stream.form.to_string(),
+                stream.counters.offered.to_string(),
+                stream.counters.sent.to_string(),
+                of_contract(stream.contracted, stream.counters.late),
                 violated(stream),
-                show::drops(&stream.dropped),
+                show::drops(&stream.counters.dropped),
             ]);
         }
     }
@@ -359,20 +364,20 @@ fn streams(document: &StatusJson) -> Table {
 }
 
 /// Formats the next hop, and the multicast group from which it receives the stream.
-fn to(names: &BTreeMap<&str, &str>, stream: &StreamJson) -> String {
-    let hop = named(names, &stream.hop);
+fn to(names: &Names<'_>, stream: &StreamStatus) -> String {
+    let hop = named(names, stream.hop);
     match &stream.group {
         Some(group) => format!("{hop} via {group}"),
-        None => hop.to_owned(),
+        None => hop,
     }
 }
 
 /// Formats the number of violated windows since the stream was opened, and the time of the last
 /// one.
-fn violated(stream: &StreamJson) -> String {
-    let count = of_contract(stream.contracted, stream.violations);
-    match stream.broken_ago_us {
-        Some(us) => format!("{count}, {} s ago", us / 1_000_000),
+fn violated(stream: &StreamStatus) -> String {
+    let count = of_contract(stream.contracted, stream.counters.violations);
+    match stream.broken_ago {
+        Some(ago) => format!("{count}, {} s ago", ago.as_secs()),
         None => count,
     }
 }
@@ -382,12 +387,15 @@ fn of_contract(contracted: bool, count: u64) -> String {
     if contracted { count.to_string() } else { "-".to_owned() }
 }
 
-fn names(document: &StatusJson) -> BTreeMap<&str, &str> {
-    document.nodes.iter().map(|node| (node.id.as_str(), node.name.as_str())).collect()
+/// The names of nodes.
+type Names<'a> = BTreeMap<NodeId, &'a str>;
+
+fn names(document: &StatusDocument) -> Names<'_> {
+    document.nodes.iter().map(|node| (node.id, node.name.as_str())).collect()
 }
 
-fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
-    names.get(id).copied().unwrap_or(id)
+fn named(names: &Names<'_>, id: NodeId) -> String {
+    names.get(&id).map_or_else(|| id.to_string(), |name| (*name).to_owned())
 }
 
 #[cfg(test)]
@@ -435,7 +443,7 @@ robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 
 robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up
 robot.thin: slow link, operator counts as down after 6.30 s of silence
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
-        let text = tables(&StatusJson::new(&status()));
+        let text = tables(&StatusDocument::new(status()));
         assert_eq!(text, format!("{expected}\n"));
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
     }
@@ -445,13 +453,13 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         let mut status = status();
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
         status[0].links[0].muted.clear();
-        status[0].links[0].sent.clear();
-        status[0].links[0].mended = paceline::status::MendCounters::default();
-        let text = tables(&StatusJson::new(&status));
+        status[0].links[0].neighbours.clear();
+        status[0].links[0].mended = Repairs::default();
+        let text = tables(&StatusDocument::new(status));
         assert!(
             text.ends_with("operator robot/**: refused: link 'thin' can't carry it\n"),
             "{text}"
         );
-        assert!(tables(&StatusJson::new(&[])).starts_with("no other node answers"));
+        assert!(tables(&StatusDocument::new(Vec::new())).starts_with("no other node answers"));
     }
 }

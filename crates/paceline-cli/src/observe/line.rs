@@ -5,8 +5,8 @@ use super::meter::Figures;
 use crate::args::RequestedRate;
 use paceline::contract::Form;
 use paceline::status::Drops;
+use paceline::status::by_reason;
 use paceline_tool::show;
-use paceline_tool::stats::by_reason;
 use serde::Serialize;
 use std::num::NonZeroU32;
 

@@ -4,9 +4,11 @@
 use super::read::{Choices, CostName, DelayName};
 use crate::config::NodeArgs;
 use crate::status::{describe_tags, settle};
-use paceline::contract::{Form, GrantedHop, Proxy};
+use paceline::contract::{Form, Proxy};
 use paceline::network::{NetworkStream, NetworkView};
-use paceline::status::{HopView, LinkStatus, NodeId, NodeStatus, PublisherId, SubscriptionId};
+use paceline::status::{
+    HopView, LinkStatus, NodeId, NodeStatus, PublisherId, ReservedHop, SubscriptionId,
+};
 use paceline::{Node, Pattern};
 use paceline_plan::{PlanLink, PlanNode, PlanProblem, PlanSubscriber, PlanTag, Planned, SampleCpu};
 use paceline_sched::{Capacity, Duration};
@@ -254,7 +256,7 @@ impl Hosts<'_> {
     fn spares<'s>(
         &self,
         status: &'s NodeStatus,
-    ) -> impl Iterator<Item = (SpareStream, &'s GrantedHop)> {
+    ) -> impl Iterator<Item = (SpareStream, &'s ReservedHop)> {
         let kept = status.reservations.iter().filter(|it| !self.planned.contains(&it.publisher));
         kept.flat_map(|grant| {
             let after = grant.spare.iter().skip(1).map(|hop| hop.node);
@@ -283,8 +285,8 @@ impl Hosts<'_> {
         let processor = status.processor?;
         let keeps = status.links.iter().any(|link| self.is_kept(link))
             || self.spares(status).next().is_some();
-        let held = if keeps { processor.held } else { 0 };
-        Some(Wait::from_nanos(processor.most.saturating_sub(held)).as_secs_f64())
+        let held = if keeps { processor.held_us_per_s } else { 0 };
+        Some(Wait::from_micros(processor.most_us_per_s.saturating_sub(held)).as_secs_f64())
     }
 
     fn link_of(&self, hop: &HopView) -> Option<&LinkStatus> {
@@ -307,7 +309,7 @@ impl Hosts<'_> {
         let mut shared: BTreeMap<SpareStream, u64> = BTreeMap::new();
         for (stream, spare) in spares.filter(|(_, spare)| spare.link == hop.link) {
             let bits = shared.entry(stream).or_default();
-            *bits = (*bits).max(spare.bytes_per_s * 8);
+            *bits = (*bits).max(spare.bits_per_s);
         }
         contracts + shared.into_values().sum::<u64>()
     }
@@ -361,9 +363,9 @@ mod tests {
     use super::*;
     use core::num::NonZeroU32;
     use paceline::Tag;
-    use paceline::contract::{Grant, Rate};
+    use paceline::contract::Rate;
     use paceline::network::NetworkNode;
-    use paceline::status::{Drops, SubscriptionStatus};
+    use paceline::status::{Drops, Reservation, SubscriptionStatus};
 
     #[test]
     fn neighbours_that_receive_the_groups_of_a_link_are_a_segment() {
@@ -388,41 +390,25 @@ mod tests {
 
     /// Returns the status of a node without publishers, subscriptions and links.
     fn node_status(at: u64) -> NodeStatus {
-        NodeStatus {
-            id: NodeId(at),
-            name: format!("node{at}"),
-            at: Wait::ZERO,
-            publishers: Vec::new(),
-            subscriptions: Vec::new(),
-            buffers: Vec::new(),
-            links: Vec::new(),
-            reservations: Vec::new(),
-            processor: None,
-            buffer: None,
-            memory: None,
-            drops: Drops::default(),
-            stalled: Vec::new(),
-            clock: None,
-            unread: Vec::new(),
-        }
+        NodeStatus { name: format!("node{at}"), ..NodeStatus::new(NodeId(at)) }
     }
 
     /// Returns the status of node 1, whose publisher 7 has subscriptions with these spares, and that of their node 2. Each
     /// subscription requests one in `every` samples.
-    fn with_spares(spares: &[(u32, Vec<GrantedHop>)]) -> [NodeStatus; 2] {
+    fn with_spares(spares: &[(u32, Vec<ReservedHop>)]) -> [NodeStatus; 2] {
         let numbered = || (0..).zip(spares);
         let id = |index| SubscriptionId { node: NodeId(2), index };
-        let grant = |(index, (_, spare)): (u32, &(u32, Vec<GrantedHop>))| Grant {
+        let grant = |(index, (_, spare)): (u32, &(u32, Vec<ReservedHop>))| Reservation {
             subscription: id(index),
             publisher: PublisherId { node: NodeId(1), index: 7 },
-            revision: 0,
-            bound: Wait::ZERO.into(),
+            tag: None,
+            bound: Wait::ZERO,
             within: None,
             learned: false,
             hops: Vec::new(),
             spare: spare.clone(),
         };
-        let row = |(index, (every, _)): (u32, &(u32, Vec<GrantedHop>))| SubscriptionStatus {
+        let row = |(index, (every, _)): (u32, &(u32, Vec<ReservedHop>))| SubscriptionStatus {
             id: id(index),
             pattern: "lidar".to_owned(),
             form: Form { rate: Rate::every(NonZeroU32::new(*every).unwrap()), ..Form::FULL },
@@ -440,7 +426,7 @@ mod tests {
             age_max: Wait::ZERO,
             age_mean: None,
             age_sum: Wait::ZERO,
-            drops: Drops::default(),
+            dropped: Drops::default(),
             jitter: Wait::ZERO,
             lost: 0,
             timed: None,
@@ -466,14 +452,14 @@ mod tests {
         };
         let hops = [(1, 2, "radio"), (1, 3, "lan"), (3, 2, "radio")].map(hop).to_vec();
         let spare = |bytes_per_s: u64| {
-            let hop = |node: u64| GrantedHop {
+            let hop = |node: u64| ReservedHop {
                 node: NodeId(node),
-                node_name: String::new(),
+                name: String::new(),
                 link: "radio".to_owned(),
-                capacity,
-                bytes_per_s,
-                burst: 1_000,
-                bound: Wait::ZERO.into(),
+                capacity_bits_per_s: capacity.map(|capacity| capacity.bits_per_s()),
+                bits_per_s: bytes_per_s * 8,
+                burst_bytes: 1_000,
+                bound: Wait::ZERO,
                 realtime: false,
             };
             vec![hop(1), hop(3)]

@@ -1,9 +1,9 @@
 //! The final counts of this node's links.
 
 use paceline::Node;
-use paceline::status::{Drops, LinkStatus, StreamCounters};
+use paceline::status::by_reason;
+use paceline::status::{Drops, LinkCounters, LinkStatus};
 use paceline_tool::show;
-use paceline_tool::stats::by_reason;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
@@ -63,9 +63,9 @@ fn settled(node: &Node) -> Vec<LinkStatus> {
 
 impl Line {
     fn new(link: &LinkStatus) -> Self {
-        let mut all: StreamCounters = link.closed;
+        let mut all: LinkCounters = link.closed;
         link.streams.iter().for_each(|stream| all.merge(&stream.counters));
-        let StreamCounters { offered, sent, late, drops, .. } = all;
-        Self { name: link.name.clone(), offered, sent, late, dropped: drops }
+        let LinkCounters { offered, sent, late, dropped, .. } = all;
+        Self { name: link.name.clone(), offered, sent, late, dropped }
     }
 }

@@ -2,10 +2,11 @@
 
 use super::lines::LineLimit;
 use super::promises::Promises;
+use paceline::status::by_reason;
 use paceline::status::{Drops, NodeId, SubscriptionId};
 use paceline::{Node, Publisher};
 use paceline_tool::show::{self, Block};
-use paceline_tool::stats::{by_reason, round3};
+use paceline_tool::stats::round3;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 

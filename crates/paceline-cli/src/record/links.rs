@@ -4,7 +4,7 @@
 
 use super::news::by_name;
 use paceline::Node;
-use paceline::status::{DropReason, Drops, NodeId, PublisherId, SourceView, StreamCounters};
+use paceline::status::{DropReason, Drops, LinkCounters, NodeId, PublisherId, SourceView};
 use paceline_record::RecordedEvent;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,8 +24,8 @@ const NEAR_WITHIN: Duration = Duration::from_millis(100);
 /// The counts at the start of the recording, and the latest counts.
 #[derive(Default)]
 pub(super) struct Links {
-    before: BTreeMap<Place, StreamCounters>,
-    last: BTreeMap<Place, StreamCounters>,
+    before: BTreeMap<Place, LinkCounters>,
+    last: BTreeMap<Place, LinkCounters>,
     tags: BTreeMap<PublisherId, String>,
 }
 
@@ -48,7 +48,7 @@ impl Links {
         }
     }
 
-    fn keep(&mut self, counts: BTreeMap<Place, StreamCounters>) {
+    fn keep(&mut self, counts: BTreeMap<Place, LinkCounters>) {
         for (place, counters) in counts {
             if self.last.len() < PLACES_MAX || self.last.contains_key(&place) {
                 self.last.insert(place, counters);
@@ -71,7 +71,7 @@ impl Links {
             let Some(tag) = self.tags.get(publisher) else { continue };
             let mut drops = Drops::default();
             for reason in DropReason::ALL {
-                drops.add(reason, now.drops.of(reason).saturating_sub(before.drops.of(reason)));
+                drops.add(reason, now.dropped.of(reason).saturating_sub(before.dropped.of(reason)));
             }
             events.push(RecordedEvent::Link {
                 tag: tag.clone(),
@@ -95,8 +95,8 @@ fn counts(
     node: &Node,
     sources: &BTreeMap<PublisherId, SourceView>,
     near: Option<&[NodeId]>,
-) -> BTreeMap<Place, StreamCounters> {
-    let mut found: BTreeMap<Place, StreamCounters> = BTreeMap::new();
+) -> BTreeMap<Place, LinkCounters> {
+    let mut found: BTreeMap<Place, LinkCounters> = BTreeMap::new();
     let mut on_the_way: Vec<NodeId> =
         sources.values().flat_map(|source| &source.hops).map(|hop| hop.from).collect();
     on_the_way.sort_unstable();
@@ -120,11 +120,7 @@ fn counts(
                 }
                 let place = (stream.publisher, status.name.clone(), link.name.clone(), stream.hop);
                 let sum = found.entry(place).or_default();
-                sum.offered += stream.counters.offered;
-                sum.sent += stream.counters.sent;
-                sum.late += stream.counters.late;
-                sum.violations += stream.counters.violations;
-                sum.drops.merge(&stream.counters.drops);
+                sum.merge(&stream.counters);
             }
         }
     }

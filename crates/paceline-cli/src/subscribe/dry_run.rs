@@ -6,8 +6,8 @@ use crate::config::NodeArgs;
 use crate::notices;
 use crate::status::{settle, wait_for};
 use paceline::contract::{BestEffort, Grant, GrantedHop, Offer, OppositeStream, Quote, Refusal};
+use paceline::status::ReservedHop;
 use paceline::{Node, Pattern, SubscriberBuilder};
-use paceline_http::status::HopJson;
 use paceline_tool::exit::{self, REFUSED};
 use paceline_tool::show;
 use paceline_tool::stop::Stop;
@@ -52,9 +52,9 @@ struct Line {
     bound_us: Option<u64>,
     /// One period on each hop: an estimate, with and without a contract.
     estimate_us: Option<u64>,
-    hops: Vec<HopJson>,
+    hops: Vec<ReservedHop>,
     /// The second path of a request with `--spare`.
-    spare: Vec<HopJson>,
+    spare: Vec<ReservedHop>,
     refusal: Option<RefusalLine>,
     /// The other half of a request with `--with`.
     opposite: Option<OppositeLine>,
@@ -69,7 +69,7 @@ struct Line {
 struct OppositeLine {
     tag: String,
     bound_us: Option<u64>,
-    hops: Vec<HopJson>,
+    hops: Vec<ReservedHop>,
     refusal: Option<RefusalLine>,
 }
 
@@ -245,8 +245,8 @@ fn describe_hops(text: &mut String, grant: Option<&Grant>, path: impl Fn(&Grant)
     }
 }
 
-fn reserved_hops(grant: Option<&Grant>) -> Vec<HopJson> {
-    HopJson::of_path(grant.map_or(&[], |grant| &grant.hops))
+fn reserved_hops(grant: Option<&Grant>) -> Vec<ReservedHop> {
+    ReservedHop::of_path(grant.map_or(&[], |grant| &grant.hops))
 }
 
 impl Line {
@@ -269,7 +269,7 @@ impl Line {
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
             estimate_us: quote.estimate.map(|it| show::micros(it.delay().into())),
             hops: reserved_hops(grant),
-            spare: HopJson::of_path(grant.map_or(&[], |grant| &grant.spare)),
+            spare: ReservedHop::of_path(grant.map_or(&[], |grant| &grant.spare)),
             refusal: quote.refusal.as_ref().map(RefusalLine::new),
             opposite,
             idle_us: idle.map(show::micros),

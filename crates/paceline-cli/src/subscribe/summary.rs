@@ -3,7 +3,7 @@
 use super::timed::{DecisionCounts, SpacingLine, SyncLine};
 use crate::tally::Ages;
 use paceline::status::Drops;
-use paceline_tool::stats::by_reason;
+use paceline::status::by_reason;
 use serde::Serialize;
 
 /// The last line of `--json`.

@@ -2,7 +2,7 @@
 
 use crate::status::settle_and;
 use paceline::Node;
-use paceline_http::status::{StatusJson, StatusReader};
+use paceline_http::status::StatusDocument;
 use paceline_tool::stop::Stop;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TrySendError, sync_channel};
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The nodes' answers, with the time of the query.
 pub(super) struct Reading {
     pub(super) at: Instant,
-    pub(super) document: StatusJson,
+    pub(super) document: StatusDocument,
     /// Number of known nodes other than this one.
     pub(super) known: usize,
 }
@@ -23,10 +23,11 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Queries the nodes every `interval` until `stop` is requested.
+    /// Queries the nodes every `interval` until `stop` is requested: `all`, or only the ones that are reachable without a
+    /// link of limited capacity.
     pub(super) fn start(
         node: Node,
-        mut reader: StatusReader,
+        all: bool,
         timeout: Duration,
         interval: Duration,
         stop: Stop,
@@ -40,7 +41,10 @@ impl Asker {
                 // The time is taken before the wait for dead nodes: live nodes answer immediately, so their
                 // counts are from now. Successive readings are never closer than `interval`.
                 let at = Instant::now();
-                let document = reader.read(&node);
+                let document = match all {
+                    true => StatusDocument::read(&node, timeout),
+                    false => StatusDocument::read_near(&node, timeout),
+                };
                 let known = node.nodes().len().saturating_sub(1);
                 let reading = Reading { at, document, known };
                 if let Err(TrySendError::Disconnected(_)) = to.try_send(reading) {

@@ -1,9 +1,11 @@
 //! Derives the displayed data from readings: rates and means are differences between two readings. Uses no
 //! clock: counts have timestamps from the node that counted.
 
-use paceline::status::Drops;
-use paceline_http::status::{LinkJson, NodeJson, StatusJson, StreamJson, SubscriptionJson};
+use paceline::status::{Drops, LinkStatus, NodeId, NodeStatus, StreamStatus, SubscriptionStatus};
+use paceline_http::status::StatusDocument;
 use paceline_tool::show;
+use paceline_tool::show::micros;
+use paceline_tool::stats::round3;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -15,7 +17,7 @@ const GONE_FOR: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Order {
     Tag,
-    NodeJson,
+    Node,
     Rate,
     Bits,
     Delay,
@@ -26,13 +28,13 @@ pub(super) enum Order {
 impl Order {
     /// All columns, in the order in which the sort key cycles.
     pub(super) const ALL: [Self; 7] =
-        [Self::Tag, Self::NodeJson, Self::Rate, Self::Bits, Self::Delay, Self::Late, Self::Drops];
+        [Self::Tag, Self::Node, Self::Rate, Self::Bits, Self::Delay, Self::Late, Self::Drops];
 
     /// Returns the column's name.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Tag => "tag",
-            Self::NodeJson => "node",
+            Self::Node => "node",
             Self::Rate => "rate",
             Self::Bits => "bits",
             Self::Delay => "delay",
@@ -111,27 +113,27 @@ pub(super) struct View {
 /// A node's last two answers.
 #[derive(Debug)]
 struct Known {
-    node: NodeJson,
+    node: NodeStatus,
     at: Instant,
-    before: Option<NodeJson>,
+    before: Option<NodeStatus>,
 }
 
 /// The state derived from all readings.
 #[derive(Debug, Default)]
 pub(super) struct Model {
-    nodes: BTreeMap<String, Known>,
+    nodes: BTreeMap<NodeId, Known>,
     known: usize,
     now: Option<Instant>,
 }
 
 impl Model {
     /// Adds a reading; `known` is the number of all other nodes, including those not queried.
-    pub(super) fn take(&mut self, document: StatusJson, at: Instant, known: usize) {
+    pub(super) fn take(&mut self, document: StatusDocument, at: Instant, known: usize) {
         self.now = Some(at);
         self.known = known;
         for node in document.nodes {
             let before = self.nodes.remove(&node.id).map(|known| known.node);
-            self.nodes.insert(node.id.clone(), Known { node, at, before });
+            self.nodes.insert(node.id, Known { node, at, before });
         }
         self.nodes.retain(|_, known| at.saturating_duration_since(known.at) <= GONE_FOR);
     }
@@ -144,9 +146,8 @@ impl Model {
     /// Returns the data to display; `turned` reverses the order.
     pub(super) fn view(&self, order: Order, turned: bool) -> View {
         let mut view = View::default();
-        let names =
-            self.nodes.values().map(|known| (known.node.id.as_str(), known.node.name.as_str()));
-        let names: BTreeMap<&str, &str> = names.collect();
+        let names = self.nodes.values().map(|known| (known.node.id, known.node.name.as_str()));
+        let names: Names<'_> = names.collect();
         for known in self.nodes.values() {
             let gone = self.now != Some(known.at);
             let node = &known.node;
@@ -155,7 +156,7 @@ impl Model {
                 false => view.nodes += 1,
             }
             // Links to processes of the same host appear and disappear; an empty one is not interesting.
-            let idle = |link: &&LinkJson| {
+            let idle = |link: &&LinkStatus| {
                 link.hops.is_empty()
                     && link.streams.is_empty()
                     && link.capacity_bits_per_s.is_none()
@@ -187,7 +188,7 @@ fn sort(rows: &mut [Row], order: Order, turned: bool) {
         // Numbers sort in descending order.
         let by = match order {
             Order::Tag => name(),
-            Order::NodeJson => a.place.cmp(&b.place),
+            Order::Node => a.place.cmp(&b.place),
             Order::Rate => b.rate_hz.total_cmp(&a.rate_hz),
             Order::Bits => b.bits_per_s.cmp(&a.bits_per_s),
             Order::Delay => b.delay_us.cmp(&a.delay_us),
@@ -203,8 +204,11 @@ pub(super) fn total(drops: &Drops) -> u64 {
     drops.total()
 }
 
-fn named<'a>(names: &BTreeMap<&str, &'a str>, id: &'a str) -> &'a str {
-    names.get(id).copied().unwrap_or(id)
+/// The names of nodes.
+type Names<'a> = BTreeMap<NodeId, &'a str>;
+
+fn named(names: &Names<'_>, id: NodeId) -> String {
+    names.get(&id).map_or_else(|| id.to_string(), |name| (*name).to_owned())
 }
 
 /// Returns the increase of a counter. A smaller value than before means that the counter was reset.
@@ -224,35 +228,31 @@ fn dropped_since(now: &Drops, before: Option<&Drops>) -> Drops {
 }
 
 /// Returns the seconds between two readings; `None` if the counts were not read again.
-fn seconds(now_us: u64, before_us: u64) -> Option<f64> {
-    let us = now_us.checked_sub(before_us).filter(|us| *us > 0)?;
-    Some(Duration::from_micros(us).as_secs_f64())
+fn seconds(now: Duration, before: Duration) -> Option<f64> {
+    let over = now.checked_sub(before).filter(|over| !over.is_zero())?;
+    Some(over.as_secs_f64())
 }
 
 /// Returns the stream in the previous reading. Several streams can have the same key while one replaces
 /// another. Takes the one with the greatest count that does not exceed the current count.
-fn stream_before<'a>(link: &'a LinkJson, stream: &StreamJson) -> Option<&'a StreamJson> {
-    let same = |other: &&StreamJson| {
-        (&other.publisher, &other.hop, &other.asked.form)
-            == (&stream.publisher, &stream.hop, &stream.asked.form)
-            && other.offered <= stream.offered
+fn stream_before<'a>(link: &'a LinkStatus, stream: &StreamStatus) -> Option<&'a StreamStatus> {
+    let same = |other: &&StreamStatus| {
+        (other.publisher, other.hop, other.form) == (stream.publisher, stream.hop, stream.form)
+            && other.counters.offered <= stream.counters.offered
     };
-    link.streams.iter().filter(same).max_by_key(|other| other.offered)
+    link.streams.iter().filter(same).max_by_key(|other| other.counters.offered)
 }
 
 impl Known {
-    fn link_before(&self, link: &LinkJson) -> Option<&LinkJson> {
+    fn link_before(&self, link: &LinkStatus) -> Option<&LinkStatus> {
         self.before.iter().flat_map(|node| &node.links).find(|other| other.name == link.name)
     }
 
-    fn link_row(&self, link: &LinkJson, names: &BTreeMap<&str, &str>, gone: bool) -> LinkRow {
-        let to: Vec<&str> = link.hops.iter().map(|hop| named(names, hop)).collect();
+    fn link_row(&self, link: &LinkStatus, names: &Names<'_>, gone: bool) -> LinkRow {
+        let to: Vec<String> = link.hops.iter().map(|hop| named(names, *hop)).collect();
         let used = self.link_before(link).filter(|_| !gone).and_then(|before| {
-            let seconds = seconds(link.at_us, before.at_us)?;
-            Some(paceline_http::status::bits_per_s(
-                grown(link.wire_bytes, before.wire_bytes),
-                seconds,
-            ))
+            let seconds = seconds(link.at, before.at)?;
+            Some(bits_per_s(grown(link.wire_bytes, before.wire_bytes), seconds))
         });
         LinkRow {
             place: format!("{}.{}", self.node.name, link.name),
@@ -260,8 +260,8 @@ impl Known {
             capacity: link.capacity_bits_per_s,
             used,
             reserved: link.reserved_bits_per_s,
-            delay_us: link.delay_us,
-            jitter_us: link.jitter_us,
+            delay_us: micros(link.round_trip),
+            jitter_us: micros(link.jitter),
             loss: link.loss,
             streams: link.streams.len(),
             gone,
@@ -270,58 +270,59 @@ impl Known {
 
     fn stream_row(
         &self,
-        link: &LinkJson,
-        stream: &StreamJson,
-        names: &BTreeMap<&str, &str>,
+        link: &LinkStatus,
+        stream: &StreamStatus,
+        names: &Names<'_>,
         gone: bool,
     ) -> Row {
         let link_before = self.link_before(link);
         let before = link_before.and_then(|link| stream_before(link, stream));
-        let seconds = link_before.and_then(|before| seconds(link.at_us, before.at_us));
+        let seconds = link_before.and_then(|before| seconds(link.at, before.at));
         let seconds = seconds.filter(|_| before.is_some() && !gone);
-        let was = |of: fn(&StreamJson) -> u64| grown(of(stream), before.map_or(0, of));
-        let (entered, sent) = (was(|s| s.ages.entered), was(|s| s.sent));
+        let was = |of: fn(&StreamStatus) -> u64| grown(of(stream), before.map_or(0, of));
+        let (entered, sent) = (was(|s| s.ages.entered), was(|s| s.counters.sent));
         let mean = |sum: u64, count: u64| sum.checked_div(count);
-        let came = mean(was(|s| s.ages.entered_us), entered);
-        let left = mean(was(|s| s.ages.left_us), sent);
+        let came = mean(was(|s| micros(s.ages.entered_age)), entered);
+        let left = mean(was(|s| micros(s.ages.left_age)), sent);
         Row {
-            tag: stream.tag.clone().unwrap_or_else(|| stream.publisher.clone()),
+            tag: stream.tag.clone().unwrap_or_else(|| stream.publisher.to_string()),
             place: format!("{}.{}", self.node.name, link.name),
-            to: named(names, &stream.hop).to_owned(),
-            form: stream.asked.form.clone(),
+            to: named(names, stream.hop),
+            form: stream.form.to_string(),
             rate_hz: seconds.map_or(0.0, |seconds| per_second(sent, seconds)),
-            bits_per_s: seconds
-                .map_or(0, |s| paceline_http::status::bits_per_s(was(|s| s.bytes), s)),
+            bits_per_s: seconds.map_or(0, |s| bits_per_s(was(|s| s.counters.bytes), s)),
             delay_us: left
                 .zip(came)
                 .map(|(left, came)| left.saturating_sub(came))
                 .filter(|_| seconds.is_some()),
-            bound_us: stream.contract.as_ref().map(|contract| contract.deadline_us),
-            late: was(|s| s.late),
-            violations: stream.contracted.then(|| was(|s| s.violations)),
-            dropped: dropped_since(&stream.dropped, before.map(|before| &before.dropped)),
+            bound_us: stream.contract.as_ref().map(|contract| micros(contract.deadline)),
+            late: was(|s| s.counters.late),
+            violations: stream.contracted.then(|| was(|s| s.counters.violations)),
+            dropped: dropped_since(
+                &stream.counters.dropped,
+                before.map(|before| &before.counters.dropped),
+            ),
             refused: false,
             gone,
         }
     }
 
-    fn subscription_row(&self, row: &SubscriptionJson, gone: bool) -> Row {
+    fn subscription_row(&self, row: &SubscriptionStatus, gone: bool) -> Row {
         let node = self.before.as_ref();
         let before = node.and_then(|node| node.subscriptions.iter().find(|old| old.id == row.id));
-        let seconds = node.and_then(|node| seconds(self.node.at_us, node.at_us));
+        let seconds = node.and_then(|node| seconds(self.node.at, node.at));
         let seconds = seconds.filter(|_| before.is_some() && !gone);
-        let was = |of: fn(&SubscriptionJson) -> u64| grown(of(row), before.map_or(0, of));
+        let was = |of: fn(&SubscriptionStatus) -> u64| grown(of(row), before.map_or(0, of));
         let delivered = was(|s| s.delivered);
         Row {
             tag: row.pattern.clone(),
             place: self.node.name.clone(),
             to: String::new(),
-            form: row.asked.form.clone(),
+            form: row.form.to_string(),
             rate_hz: seconds.map_or(0.0, |seconds| per_second(delivered, seconds)),
-            bits_per_s: seconds
-                .map_or(0, |s| paceline_http::status::bits_per_s(was(|s| s.bytes), s)),
-            delay_us: row.age_mean_us.filter(|_| !gone),
-            bound_us: row.within_us,
+            bits_per_s: seconds.map_or(0, |s| bits_per_s(was(|s| s.bytes), s)),
+            delay_us: row.age_mean.filter(|_| !gone).map(micros),
+            bound_us: row.within.map(micros),
             late: was(|s| s.late),
             violations: None,
             dropped: dropped_since(&row.dropped, before.map(|before| &before.dropped)),
@@ -329,6 +330,19 @@ impl Known {
             gone,
         }
     }
+}
+
+/// Returns the rate in bits per second for a number of bytes in a time.
+fn bits_per_s(bytes: u64, seconds: f64) -> u64 {
+    #[expect(clippy::cast_precision_loss, reason = "displayed only")]
+    let bits = round3(bytes as f64 * 8.0 / seconds.max(1e-6)).clamp(0.0, 1e18);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in range by clamp"
+    )]
+    let whole = bits as u64;
+    whole
 }
 
 fn per_second(count: u64, seconds: f64) -> f64 {

@@ -7,13 +7,14 @@ use super::{
     Change, Comparison, ContractState, Known, ObserverState, State, Switch, Turn, WorldChange,
     WorldReading, WorldState,
 };
-use crate::status::{
-    AgesJson, BufferJson, ClassJson, ClockJson, ClosedJson, ContractJson, FormJson, HopJson,
-    LinkJson, MemoryJson, MutedJson, NeighbourJson, NodeJson, ProcessorJson, PublisherJson,
-    QueueJson, RepairedJson, ReservationJson, StalledJson, StreamJson, SubscriptionJson, TimedJson,
-    UnreadJson,
+use paceline::delivery::TimedStatus;
+use paceline::status::{
+    BufferStatus, ClassStatus, DropReason, LinkCounters, LinkStatus, MemoryStatus, MutedStatus,
+    NeighbourStatus, NodeStatus, ProcessorStatus, PublisherStatus, QueueStatus, Repairs,
+    RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus,
+    SubscriptionStatus, SummedAges, UnreadStatus,
 };
-use paceline::status::DropReason;
+use paceline::time::{ClockReport, SourceReport, TimeService};
 use std::path::Path;
 use ts_rs::{Config, TS};
 
@@ -43,29 +44,31 @@ fn written() -> String {
         LinkPast::decl(&config),
         Values::decl(&config),
         Value::decl(&config),
-        NodeJson::decl(&config),
-        PublisherJson::decl(&config),
-        SubscriptionJson::decl(&config),
-        TimedJson::decl(&config),
-        ClockJson::decl(&config),
-        FormJson::decl(&config),
-        BufferJson::decl(&config),
-        LinkJson::decl(&config),
-        NeighbourJson::decl(&config),
-        MemoryJson::decl(&config),
-        ReservationJson::decl(&config),
-        HopJson::decl(&config),
-        ProcessorJson::decl(&config),
-        StreamJson::decl(&config),
-        ContractJson::decl(&config),
-        AgesJson::decl(&config),
-        ClosedJson::decl(&config),
-        ClassJson::decl(&config),
-        MutedJson::decl(&config),
-        RepairedJson::decl(&config),
-        QueueJson::decl(&config),
-        StalledJson::decl(&config),
-        UnreadJson::decl(&config),
+        NodeStatus::decl(&config),
+        PublisherStatus::decl(&config),
+        SubscriptionStatus::decl(&config),
+        TimedStatus::decl(&config),
+        ClockReport::decl(&config),
+        TimeService::decl(&config),
+        SourceReport::decl(&config),
+        RequestedForm::decl(&config),
+        BufferStatus::decl(&config),
+        LinkStatus::decl(&config),
+        NeighbourStatus::decl(&config),
+        MemoryStatus::decl(&config),
+        Reservation::decl(&config),
+        ReservedHop::decl(&config),
+        ProcessorStatus::decl(&config),
+        StreamStatus::decl(&config),
+        StreamContract::decl(&config),
+        SummedAges::decl(&config),
+        LinkCounters::decl(&config),
+        ClassStatus::decl(&config),
+        MutedStatus::decl(&config),
+        Repairs::decl(&config),
+        QueueStatus::decl(&config),
+        StalledThread::decl(&config),
+        UnreadStatus::decl(&config),
     ] {
         text.push_str(&format!("\nexport {decl}\n"));
     }

@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::api::SCHEMA;
-use crate::status::{StatusJson, test_status};
+use crate::status::StatusDocument;
+use crate::status::tests::example::status as test_status;
 use paceline::status::DropReason;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -15,15 +16,15 @@ const DASHBOARD: &str = include_str!("../../../../docs/grafana/paceline.json");
 fn families() -> BTreeMap<String, BTreeSet<String>> {
     let mut status = test_status();
     for node in &mut status {
-        node.drops.add(DropReason::NoRoute, 1);
+        node.dropped.add(DropReason::NoRoute, 1);
         for subscription in &mut node.subscriptions {
-            subscription.drops.add(DropReason::SubscriberFull, 1);
+            subscription.dropped.add(DropReason::SubscriberFull, 1);
         }
         for link in &mut node.links {
-            link.closed.drops.add(DropReason::QueueFull, 1);
+            link.closed.dropped.add(DropReason::QueueFull, 1);
         }
     }
-    let nodes = StatusJson::new(&status).nodes;
+    let nodes = StatusDocument::new(status).nodes;
     let text = write(&State { schema: SCHEMA, at_ms: 0, nodes, known: vec![], switches: vec![] });
     let mut families: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

@@ -1,10 +1,11 @@
 use super::*;
 use crate::api::SCHEMA;
-use crate::status::{StatusJson, test_status};
+use crate::status::StatusDocument;
+use crate::status::tests::example::status;
 use std::collections::BTreeSet;
 
 fn state() -> State {
-    let nodes = StatusJson::new(&test_status()).nodes;
+    let nodes = StatusDocument::new(status()).nodes;
     State { schema: SCHEMA, at_ms: 0, nodes, known: vec![], switches: vec![] }
 }
 

@@ -54,7 +54,7 @@ impl RequestedRate {
         Self { max_hz: rate.max_hz(), every: (rate.every.get() > 1).then_some(rate.every.get()) }
     }
 
-    /// Returns this rate, or that of a form if none is requested.
+    /// Returns this rate, or the rate of a form if none is requested.
     pub fn or(self, rate: Rate) -> Self {
         if self.max_hz.is_some() || self.every.is_some() { self } else { Self::of(rate) }
     }

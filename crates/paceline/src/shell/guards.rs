@@ -58,7 +58,7 @@ impl Guards {
         let all = nodes.iter().map(|(node, guard)| (*node, *lock(guard)));
         let rows = all.flat_map(|(node, guard)| {
             Flood::ALL.map(|flood| MutedStatus {
-                node,
+                peer: node,
                 flood,
                 muted: guard.is_muted(flood, now),
                 times: guard.counters(flood).muted,
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(take(7), Hearing::Dropped, "it reappeared");
         assert_eq!(take(8), Hearing::Heard);
         let [row] = &guards.muted(now)[..] else { panic!("one is muted") };
-        assert_eq!((row.node, row.flood), (NodeId(7), Flood::Control));
+        assert_eq!((row.peer, row.flood), (NodeId(7), Flood::Control));
         assert_eq!((row.muted, row.times, row.dropped), (true, 1, 2));
         let all: Vec<_> = (0..5_000).map(|node| guards.of(NodeId(node))).collect();
         assert!(Arc::ptr_eq(&all[3_000], &all[4_000]) && !Arc::ptr_eq(&all[3], &all[4]));

@@ -2,7 +2,7 @@
 
 use super::port::{Announcements, RingEnd};
 use super::transport::{GroupView, Transport};
-use crate::status::SentTo;
+use crate::status::NeighbourStatus;
 use bytes::Bytes;
 use paceline_proto::link::{ClassTree, ClassView, Hop, MendCounters, Passage, StreamSpec};
 use paceline_proto::{Form, NodeId, ProbeInterval, PublisherId, StreamAges, StreamCounters};
@@ -66,7 +66,7 @@ pub(crate) struct StreamSnapshot {
 pub(crate) struct HopSnapshot {
     pub(crate) node: NodeId,
     pub(crate) probes: ProbeInterval,
-    wire_bytes: u64,
+    pub(crate) wire_bytes: u64,
 }
 
 impl HopSnapshot {
@@ -75,9 +75,10 @@ impl HopSnapshot {
     }
 
     /// Returns its part of the status.
-    pub(crate) fn status(&self) -> SentTo {
+    pub(crate) fn status(&self) -> NeighbourStatus {
         let Self { node, probes, wire_bytes } = *self;
-        SentTo { node, wire_bytes, down_after: probes.silence_max().into(), memory: 0 }
+        let down_after = probes.silence_max().into();
+        NeighbourStatus { id: node, wire_bytes, use_bits_per_s: None, down_after, memory_bytes: 0 }
     }
 }
 

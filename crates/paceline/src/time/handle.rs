@@ -1,7 +1,7 @@
 //! The handle of a node's clock.
 
 use super::host;
-use super::report::ClockReport;
+use paceline_node::status::ClockReport;
 use paceline_proto::{NodeId, Timestamp};
 use paceline_sched::Instant;
 use paceline_time::clock::page::ClockPage;

@@ -83,7 +83,7 @@ fn a_broken_block_is_dropped_with_a_reason_and_audio_continues() {
     wait_until("the drop is counted", || {
         let status = robot.status(SOON);
         let robot = status.iter().find(|node| node.name == "robot").unwrap();
-        let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
+        let drops = robot.links[0].streams.first().map(|stream| stream.counters.dropped);
         drops.is_some_and(|drops| drops.of(DropReason::CannotScale) == 1)
     });
     sums::check(&[&robot, &operator]);

@@ -35,7 +35,7 @@ fn drops(node: &Node) -> Vec<(DropReason, u64)> {
     let status = node.status(SOON);
     let links = status.iter().filter(|it| it.name == node.name()).flat_map(|it| &it.links);
     let counters: Vec<_> =
-        links.flat_map(|link| &link.streams).map(|it| &it.counters.drops).collect();
+        links.flat_map(|link| &link.streams).map(|it| &it.counters.dropped).collect();
     let of = |reason| (reason, counters.iter().map(|drops| drops.of(reason)).sum());
     DropReason::ALL.into_iter().map(of).filter(|(_, count)| *count > 0).collect()
 }
@@ -153,7 +153,7 @@ fn pictures_keep_the_bit_rate_by_their_quality_and_then_by_their_rate() {
     let link = &status.iter().find(|node| node.name == "robot").unwrap().links[0];
     // A busy scaler leaves out more pictures without a contract, for newer ones.
     let of = |reason| -> u64 {
-        link.streams.iter().map(|stream| stream.counters.drops.of(reason)).sum()
+        link.streams.iter().map(|stream| stream.counters.dropped.of(reason)).sum()
     };
     let (left_out, older) = (of(DropReason::OverBudget), of(DropReason::Superseded));
     let sent = few.len() as u64;

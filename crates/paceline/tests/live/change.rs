@@ -4,7 +4,9 @@ use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
 use paceline::contract::{ChangeOutcome, Form, Rate};
 use paceline::status::SubscriptionId;
-use paceline::{Capacity, ChangeError, Encoding, SubscribeError, Subscriber, SubscriberEvent};
+use paceline::{
+    Capacity, ChangeError, Encoding, LossTolerance, SubscribeError, Subscriber, SubscriberEvent,
+};
 use paceline_media::{Size as PictureSize, TestCard};
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -139,7 +141,7 @@ fn a_change_by_anyone_appears_at_the_subscriber_and_in_the_status() {
     assert!(notified_every(&poses, 5));
     let status = operator.status_of(&[operator.id()], SOON);
     let now = &status[0].subscriptions[0];
-    assert_eq!((now.within, now.loss), (Some(within), Some((1, 9))));
+    assert_eq!((now.within, now.loss), (Some(within), Some(LossTolerance::new(1, 9).unwrap())));
     assert_eq!(now.form.rate, Rate::every(NonZeroU32::new(5).unwrap()));
     wait_until("the robot receives the change", || robot.subscriptions()[0].form == now.form);
 }

@@ -4,8 +4,8 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::class::{ClassPolice, ClassStatus, ClassesError, Curve, Curves, LinkClass, Match};
-use paceline::status::DropReason;
+use paceline::class::{ClassPolice, ClassesError, Curve, Curves, LinkClass, Match};
+use paceline::status::{ClassStatus, DropReason};
 use paceline::{Capacity, Late, LinkConfig, Node, Pattern};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -65,16 +65,16 @@ fn a_flood_stays_in_its_class_and_every_sample_is_accounted_for() {
     let counters = |name| view(&robot, name).counters;
     wait_until("every sample of the flood is accounted for", || {
         let flood = counters("flood");
-        flood.offered == puts && flood.sent + flood.drops.total() == puts
+        flood.offered == puts && flood.sent + flood.dropped.total() == puts
     });
     let flood = counters("flood");
     println!("{puts} samples of 64 bytes in 2 s: {flood:?}");
-    assert!(flood.drops.of(DropReason::Policed) > 0 && flood.sent > 0);
+    assert!(flood.dropped.of(DropReason::Policed) > 0 && flood.sent > 0);
     wait_until("every command was sent", || counters("contracts").sent == 200);
     let contracts = view(&robot, "contracts");
     println!("contracts: {contracts:?}");
-    assert_eq!(contracts.counters.drops.total(), 0);
-    assert!(contracts.served > 200 * 64 && contracts.streams == 1);
+    assert_eq!(contracts.counters.dropped.total(), 0);
+    assert!(contracts.served_bytes > 200 * 64 && contracts.streams == 1);
     let mut ages: Vec<_> = std::iter::from_fn(|| commands.try_recv()).map(|s| s.age).collect();
     ages.sort();
     assert_eq!(ages.len(), 200);
@@ -94,23 +94,25 @@ fn a_contract_needs_the_guarantee_of_its_class_while_the_link_runs() {
     assert!(steer.wait_matching(SOON));
     let reserved = || {
         let status = robot.status(SOON).into_iter().find(|status| status.id == robot.id());
-        status.unwrap().links.into_iter().find(|link| link.name == "radio").unwrap().reserved
+        status.unwrap().links.into_iter().find(|link| link.name == "radio").unwrap()
     };
     wait_until("the contract is reserved in its class", || {
-        reserved().classes.first().is_some_and(|class| class.held > 0)
+        reserved().classes.first().is_some_and(|class| class.reserved_bits_per_s > 0)
     });
     for _ in 0..10 {
         steer.put(vec![0; 64]).unwrap();
         std::thread::sleep(Duration::from_millis(20));
     }
-    wait_until("the greatest queue is reported", || reserved().greatest_depth > 0);
+    wait_until("the greatest queue is reported", || {
+        reserved().buffer.is_some_and(|it| it.greatest_bytes > 0)
+    });
     let now = reserved();
     println!("{now:?}");
     let class = &now.classes[0];
-    assert_eq!((class.name.as_str(), class.most), ("contracts", 400_000));
+    assert_eq!((class.name.as_str(), class.guaranteed_bits_per_s), ("contracts", 400_000));
     let buffer = now.buffer.unwrap();
-    assert!(buffer.most == 50_000 && (1..=50_000).contains(&buffer.held), "{buffer:?}");
-    assert!(now.greatest_depth <= buffer.held, "{now:?}");
+    assert!(buffer.bytes == 50_000 && (1..=50_000).contains(&buffer.reserved_bytes), "{buffer:?}");
+    assert!(buffer.greatest_bytes <= buffer.reserved_bytes, "{now:?}");
     // The node reserves the same, and its subscriber's node reserves space for it.
     let host = |node: &Node| {
         let status = node.status(SOON).into_iter().find(|status| status.id == node.id());
@@ -118,10 +120,10 @@ fn a_contract_needs_the_guarantee_of_its_class_while_the_link_runs() {
     };
     let (here, there) = (host(&robot), host(&operator));
     println!("{here:?} {there:?}");
-    assert_eq!((here.space.held, here.space.most), (buffer.held, 1_000_000_000));
-    assert!((1..=here.space.held).contains(&here.greatest), "{here:?}");
+    assert_eq!((here.reserved_bytes, here.bytes), (buffer.reserved_bytes, 1_000_000_000));
+    assert!((1..=here.reserved_bytes).contains(&here.greatest_bytes), "{here:?}");
     // Ten commands of 64 bytes were not read.
-    assert!(there.space.held >= 64 && (64..=640).contains(&there.greatest), "{there:?}");
+    assert!(there.reserved_bytes >= 64 && (64..=640).contains(&there.greatest_bytes), "{there:?}");
     // Without the class, the contract falls into the class default and is withdrawn.
     robot.set_classes("radio", vec![flooded()[1].clone()]).unwrap();
     let refusals = || {
@@ -132,7 +134,7 @@ fn a_contract_needs_the_guarantee_of_its_class_while_the_link_runs() {
     let text = refusals().remove(0);
     assert!(text.starts_with("class 'default' of link 'radio'"), "{text}");
     robot.set_classes("radio", flooded().into()).unwrap();
-    wait_until("it is granted again", || reserved().classes[0].held > 0);
+    wait_until("it is granted again", || reserved().classes[0].reserved_bits_per_s > 0);
     drop(commands);
 }
 

@@ -68,7 +68,9 @@ fn nodes_serve_time_to_nodes_and_to_the_processes_of_their_hosts() {
     assert_eq!((report.stratum, report.sources.len()), (Some(11), 1), "{report:?}");
     assert_eq!(report.sources[0].selection, SourcePart::Selected);
     assert!(process.clock().report().is_follower);
-    wait_until("the server counts", || server.clock().report().served[0] >= 4);
+    wait_until("the server counts", || {
+        server.clock().report().serves.is_some_and(|serves| serves.answered >= 4)
+    });
 
     // Samples carry the time and its bound, also those of the other process.
     let mut publisher = process.publisher("robot/pose").declare().unwrap();
@@ -89,7 +91,8 @@ fn nodes_serve_time_to_nodes_and_to_the_processes_of_their_hosts() {
     assert_eq!(second.bounds.order(clock.now().bounds), TimeOrder::Before);
     assert!(!clock.wait_until_past(u64::MAX - 1, Duration::from_millis(1)));
     let status = server.status_of(&[server.id()], SOON);
-    assert_eq!(status[0].clock.as_ref().unwrap().serves.as_deref(), Some(address.as_str()));
+    let serves = status[0].clock.as_ref().unwrap().serves.as_ref();
+    assert_eq!(serves.map(|serves| &serves.address), Some(&address));
 
     // A server that ends leaves a bound that remains correct.
     server.close();

@@ -3,7 +3,7 @@
 use crate::support::SOON;
 use paceline::Node;
 use paceline::contract::Form;
-use paceline::status::{NodeId, PublisherId, StreamCounters};
+use paceline::status::{LinkCounters, NodeId, PublisherId};
 use std::collections::BTreeMap;
 
 /// The sending node, the next hop, the publisher, the form, and whether the stream has a contract.
@@ -14,9 +14,9 @@ type Key = (NodeId, NodeId, PublisherId, Form, bool);
 struct Seen {
     /// The number of streams at the last look.
     open: usize,
-    last: StreamCounters,
+    last: LinkCounters,
     /// The sum of the earlier streams, which were closed.
-    closed: StreamCounters,
+    closed: LinkCounters,
 }
 
 /// The collected stream counters. A node forgets a closed stream, so changes after the last look
@@ -29,7 +29,7 @@ impl Counts {
     pub(crate) fn look(&mut self, node: &Node) {
         let me = node.id();
         let mine = node.status(SOON).into_iter().find(|status| status.id == me).unwrap();
-        let mut now = BTreeMap::<Key, (usize, StreamCounters)>::new();
+        let mut now = BTreeMap::<Key, (usize, LinkCounters)>::new();
         for stream in mine.links.iter().flat_map(|link| &link.streams) {
             let key = (me, stream.hop, stream.publisher, stream.form, stream.contracted);
             let (open, sum) = now.entry(key).or_default();
@@ -48,8 +48,8 @@ impl Counts {
     }
 
     /// Returns the sum of the counters of a publisher's streams from one node to the next.
-    pub(crate) fn sum(&self, from: NodeId, hop: NodeId, publisher: PublisherId) -> StreamCounters {
-        let mut sum = StreamCounters::default();
+    pub(crate) fn sum(&self, from: NodeId, hop: NodeId, publisher: PublisherId) -> LinkCounters {
+        let mut sum = LinkCounters::default();
         for seen in self.between(from, hop, publisher) {
             sum.merge(&seen.closed);
             sum.merge(&seen.last);

@@ -5,7 +5,7 @@ use crate::cable::Cable;
 use crate::radio::Radio;
 use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use crate::trust::{Authority, free_quic};
-use paceline::status::{LinkStatus, NodeStatus, StreamCounters};
+use paceline::status::{LinkCounters, LinkStatus, NodeStatus};
 use paceline::{LinkConfig, Node, Publisher, Subscription};
 use paceline_sched::Capacity;
 use paceline_sim::Random;
@@ -210,14 +210,14 @@ impl Diamond {
 
 /// Returns the drops that a node reports, except for those that the next node counts as lost.
 fn dropped(node: &NodeStatus) -> u64 {
-    let once = |counters: &StreamCounters| counters.drops.total() - counters.aborted;
+    let once = |counters: &LinkCounters| counters.dropped.total() - counters.aborted;
     let link = |link: &LinkStatus| {
         let open: u64 = link.streams.iter().map(|stream| once(&stream.counters)).sum();
         open + once(&link.closed)
     };
     let links: u64 = node.links.iter().map(link).sum();
-    let sinks: u64 = node.subscriptions.iter().map(|it| it.drops.total()).sum();
-    links + sinks + node.drops.total()
+    let sinks: u64 = node.subscriptions.iter().map(|it| it.dropped.total()).sum();
+    links + sinks + node.dropped.total()
 }
 
 /// The faults of a test.

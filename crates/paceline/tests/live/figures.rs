@@ -31,7 +31,7 @@ fn figures_of_a_slow_reader_are_consistent() {
     });
     assert!(seen > 0, "no age was ever reported");
     let row = own(&node).subscriptions.remove(0);
-    assert_eq!((row.delivered, row.bytes, row.drops.total()), (2, 2 * 64, 298));
+    assert_eq!((row.delivered, row.bytes, row.dropped.total()), (2, 2 * 64, 298));
     wait_until("no samples arrive, so no recent ages are reported", || {
         let row = own(&node).subscriptions.remove(0);
         row.age_mean.is_none() && row.age_max.is_zero()
@@ -77,7 +77,9 @@ fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     let (near, idle) = (far("near"), far("idle"));
     let mut bulk = hub.publisher("bulk").declare().unwrap();
     let mut taken = near.subscriber("bulk").declare().unwrap();
-    wait_until("both are there, one takes it", || bulk.matching() && link(&hub).sent.len() == 2);
+    wait_until("both are there, one takes it", || {
+        bulk.matching() && link(&hub).neighbours.len() == 2
+    });
     let first = link(&hub);
     // Three times the capacity of the link.
     at_rate(100, 200, |_| {
@@ -86,7 +88,7 @@ fn traffic_per_neighbour_adds_up_to_the_traffic_of_the_link() {
     taken.recv_timeout(SOON).unwrap();
     let last = link(&hub);
     let to = |link: &LinkStatus, node: &Node| {
-        link.sent.iter().find(|sent| sent.node == node.id()).unwrap().wire_bytes
+        link.neighbours.iter().find(|to| to.id == node.id()).unwrap().wire_bytes
     };
     assert_eq!(to(&last, &near) + to(&last, &idle), last.wire_bytes);
     let (busy, quiet) =

@@ -32,7 +32,7 @@ fn a_flooding_neighbour_is_muted_and_unmuted_automatically() {
         }
     }
     let row = muted(&operator).unwrap();
-    assert_eq!((row.node, row.flood, row.times), (robot.id(), Flood::Control, 1));
+    assert_eq!((row.peer, row.flood, row.times), (robot.id(), Flood::Control, 1));
     assert!(row.dropped > 0);
     // Other samples still arrive.
     assert_eq!(pose.put("still here").unwrap().dropped, 0);
@@ -79,7 +79,7 @@ fn mutes_a_rogue(flood: Flood, send: impl Fn(&mut Rogue)) {
         next();
     }
     let row = muted(&operator).unwrap();
-    assert_eq!((row.node, row.flood, row.muted, row.times), (rogue.id, flood, true, 1));
+    assert_eq!((row.peer, row.flood, row.muted, row.times), (rogue.id, flood, true, 1));
     wait_until("more is dropped", || muted(&operator).is_some_and(|row| row.dropped > 9_000));
     wait_until("it may send again", || muted(&operator).is_some_and(|row| !row.muted));
     let dropped = muted(&operator).unwrap().dropped;
@@ -119,6 +119,6 @@ fn an_impossible_sequence_number_ends_no_node() {
     assert_eq!(all.recv_timeout(SOON).unwrap().payload, "still here");
     assert_eq!(operator.fault(), None);
     let status = operator.status_of(&[operator.id()], SOON);
-    assert!(status[0].drops.total() < 100, "{:?}", status[0].drops);
+    assert!(status[0].dropped.total() < 100, "{:?}", status[0].dropped);
     sums::check(&[&operator, &robot]);
 }

@@ -141,7 +141,7 @@ fn played(name: &str, codec: Codec, units: &[Vec<u8>], forms: &[Form]) -> Vec<Re
     note_refusals(&mut subscribers, &mut refused, u32::MAX);
     let status = robot.status(SOON);
     let links = status.iter().flat_map(|node| &node.links);
-    let shed = links.map(|link| link.closed.drops.of(DropReason::QueueFull)).sum();
+    let shed = links.map(|link| link.closed.dropped.of(DropReason::QueueFull)).sum();
     let received = subscribers.into_iter().zip(refused).map(|(mut subscriber, refused)| {
         let next = || subscriber.recv_timeout(Duration::from_millis(50)).ok();
         Received { samples: std::iter::from_fn(next).collect(), refused, shed }

@@ -4,12 +4,12 @@
 
 use crate::sums;
 use crate::support::{SOON, at_rate, pair, wait_until};
-use paceline::status::{DropReason, PublisherId, StreamCounters};
+use paceline::status::{DropReason, LinkCounters, PublisherId};
 use paceline::{Capacity, Node};
 use std::time::Duration;
 
 /// Returns the counters of a publisher's samples on the robot's link.
-fn counters(robot: &Node, publisher: PublisherId) -> StreamCounters {
+fn counters(robot: &Node, publisher: PublisherId) -> LinkCounters {
     let status = robot.status_of(&[robot.id()], SOON);
     let mut streams = status.iter().flat_map(|node| &node.links).flat_map(|link| &link.streams);
     streams.find(|stream| stream.publisher == publisher).map(|it| it.counters).unwrap_or_default()
@@ -29,11 +29,11 @@ fn live_data_expires_and_file_data_waits() {
         lidar.put(vec![0; 7_500]).unwrap();
     });
     let settled = || {
-        let StreamCounters { offered, sent, drops, .. } = counters(&robot, lidar.id());
+        let LinkCounters { offered, sent, dropped: drops, .. } = counters(&robot, lidar.id());
         offered == 300 && sent + drops.total() == 300
     };
     wait_until("every scan is sent or dropped", settled);
-    let StreamCounters { sent, drops, .. } = counters(&robot, lidar.id());
+    let LinkCounters { sent, dropped: drops, .. } = counters(&robot, lidar.id());
     let mut got = Vec::new();
     wait_until("sent samples arrive", || {
         got.extend(std::iter::from_fn(|| scans.try_recv()).map(|scan| scan.age));
@@ -47,6 +47,6 @@ fn live_data_expires_and_file_data_waits() {
     (0..10).for_each(|_| assert_eq!(file.put_blocking(vec![0; 55_000]).unwrap().dropped, 0));
     let ages: Vec<Duration> = (0..10).map(|_| pieces.recv_timeout(SOON).unwrap().age).collect();
     assert!(ages[9] > Duration::from_secs(3), "it waited for longer than live data may: {ages:?}");
-    assert_eq!(counters(&robot, file.id()).drops.total(), 0);
+    assert_eq!(counters(&robot, file.id()).dropped.total(), 0);
     sums::check(&[&robot, &operator]);
 }

@@ -200,7 +200,7 @@ fn a_link_of_2400_bits_per_second_carries_a_contract_and_shows_when_it_is_down()
         sleep(Duration::from_secs(2).saturating_sub(published.elapsed()));
     }
     let status = robot.status_of(&[robot.id()], SOON);
-    let sent = status.iter().flat_map(|node| &node.links).flat_map(|link| &link.sent);
+    let sent = status.iter().flat_map(|node| &node.links).flat_map(|link| &link.neighbours);
     let down_after: Vec<_> = sent.map(|sent| sent.down_after).collect();
     assert_eq!(down_after, [Duration::from_secs(150)]);
 }

@@ -115,8 +115,8 @@ fn ten_neighbours_leave_large_samples_unfinished() {
     let status = robot.status(Duration::from_secs(2));
     let node = status.iter().find(|node| node.name == "operator").unwrap();
     let memory = node.memory.unwrap();
-    assert!(memory.used <= BUDGET && memory.limit == BUDGET, "{memory:?}");
-    assert!(memory.used > BUDGET / 4, "{memory:?}");
+    assert!(memory.used_bytes <= BUDGET && memory.bytes == BUDGET, "{memory:?}");
+    assert!(memory.used_bytes > BUDGET / 4, "{memory:?}");
     drop(hogs);
     let left = Instant::now();
     let limit = idle + idle / 10;

@@ -123,7 +123,7 @@ fn check(operator: &Node, stream: &mut Subscriber) -> usize {
     assert_eq!(wrong, None, "{}: {seqs:?}", row.pattern);
     assert!(seqs.len() > 20, "{}: {seqs:?}", row.pattern);
     // The test reads the samples long after their arrival.
-    assert_eq!((row.late - row.overdue, row.drops.total()), (0, 0), "{row:?}");
+    assert_eq!((row.late - row.overdue, row.dropped.total()), (0, 0), "{row:?}");
     let ends = |event: &SubscriberEvent| {
         matches!(event, SubscriberEvent::Refused(..) | SubscriberEvent::Withdrawn(_))
     };

@@ -8,9 +8,10 @@ use crate::support::{SOON, free_endpoint, isolated, wait_until};
 use crate::trust::{Authority, free_quic};
 use bytes::Bytes;
 use paceline::contract::Refusal;
-use paceline::status::{PublisherId, StreamCounters};
+use paceline::status::{LinkCounters, PublisherId};
 use paceline::{Kind, LinkConfig, Node, Publisher, SubscriberEvent, Subscription};
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
+use paceline_proto::{Excess, StreamCounters};
 use paceline_sched::{Duration, Instant};
 use paceline_sim::ask::kind_of;
 use paceline_sim::{Delivered, LinkPlan, Net, NodeIx, Payload, Pub, Sub};
@@ -355,7 +356,20 @@ impl Net for Live {
 
     fn stream(&mut self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters {
         self.look(from);
-        self.counts.sum(self.node(from).id(), self.node(to).id(), self.id(publisher))
+        let sum = self.counts.sum(self.node(from).id(), self.node(to).id(), self.id(publisher));
+        let LinkCounters {
+            offered,
+            sent,
+            bytes,
+            late,
+            violations,
+            aborted,
+            too_early,
+            too_long,
+            dropped,
+        } = sum;
+        let excess = Excess { early: too_early, long: too_long };
+        StreamCounters { offered, sent, bytes, late, violations, drops: dropped, aborted, excess }
     }
 
     fn streams(&mut self, from: NodeIx, to: NodeIx, publisher: Pub) -> usize {

@@ -169,7 +169,7 @@ fn crowd(endpoint: &str, count: u64, (seconds, last): (u64, u64)) {
     // Greetings have 1 %, and the reasons for which connections are closed less than that.
     assert!(most.max(rest) <= CAPACITY / 50, "{line}");
     assert!(promised.oldest <= WITHIN, "{line}");
-    let missing = promised.robot.status_of(&[promised.robot.id()], SOON)[0].drops.total();
+    let missing = promised.robot.status_of(&[promised.robot.id()], SOON)[0].dropped.total();
     assert_eq!(missing, 0, "{line}");
 }
 

@@ -63,7 +63,7 @@ fn take_offer((width, height, hertz): (u32, u32, u32), bits: u64) -> Option<Stri
     let measured = feedback[0].measured.unwrap();
     let status = robot.status(SOON);
     let links = &status.iter().find(|node| node.name == "robot").unwrap().links;
-    let dropped: u64 = links[0].streams.iter().map(|stream| stream.counters.drops.total()).sum();
+    let dropped: u64 = links[0].streams.iter().map(|stream| stream.counters.dropped.total()).sum();
     assert!(arrived > 0, "{offer}");
     // The test reads the samples long after their arrival.
     let late = measured.late - measured.overdue;

@@ -41,7 +41,7 @@ fn rest(subscriber: &mut Subscriber) -> Vec<Sample> {
 fn dropped(node: &Node, reason: DropReason) -> u64 {
     let status = node.status(SOON);
     let own = status.iter().find(|status| status.id == node.id()).unwrap();
-    own.links[0].streams.iter().map(|stream| stream.counters.drops.of(reason)).sum()
+    own.links[0].streams.iter().map(|stream| stream.counters.dropped.of(reason)).sum()
 }
 
 /// Returns the milliseconds of decoded sound.

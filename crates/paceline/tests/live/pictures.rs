@@ -88,7 +88,7 @@ fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_arrives() {
     wait_until("three drops are counted", || {
         let status = robot.status(SOON);
         let robot = status.iter().find(|node| node.name == "robot").unwrap();
-        let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
+        let drops = robot.links[0].streams.first().map(|stream| stream.counters.dropped);
         drops.is_some_and(|drops| drops.of(paceline::status::DropReason::CannotScale) == 3)
     });
     sums::check(&[&robot, &operator]);

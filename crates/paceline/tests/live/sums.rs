@@ -66,18 +66,18 @@ fn compare(nodes: &[NodeStatus], cut: bool) -> (Vec<u64>, Vec<String>) {
             let open = link.streams.iter().map(|stream| &stream.counters);
             for counters in open.chain([&link.closed]) {
                 compared.push(counters.offered);
-                if counters.offered != counters.sent + counters.drops.total() {
+                if counters.offered != counters.sent + counters.dropped.total() {
                     wrong.push(format!("{what}: {counters:?}"));
                 }
             }
         }
         for subscription in &node.subscriptions {
-            let counted = subscription.delivered + subscription.drops.total();
+            let counted = subscription.delivered + subscription.dropped.total();
             compared.push(counted);
             if let Some((came, exact)) = came_to(nodes, node, subscription)
                 && (counted > came || (exact && counted < came))
             {
-                let SubscriptionStatus { pattern, delivered, drops, .. } = subscription;
+                let SubscriptionStatus { pattern, delivered, dropped: drops, .. } = subscription;
                 let at = format!("'{pattern}' at {}", node.name);
                 wrong.push(format!(
                     "{at}: {came} samples arrived, {delivered} were delivered, dropped: {drops:?}"

@@ -48,7 +48,7 @@ fn steering_shares_a_narrow_link_with_a_saturating_camera() {
     let counters = counters();
     assert_eq!(counters.offered, 90);
     assert_eq!(
-        counters.drops.of(DropReason::Superseded),
+        counters.dropped.of(DropReason::Superseded),
         90 - got,
         "and the rest has a drop reason"
     );

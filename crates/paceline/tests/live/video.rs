@@ -224,7 +224,7 @@ fn a_damaged_picture_is_dropped_with_a_reason_and_the_video_continues() {
     wait_until("the loss is counted", || {
         let status = robot.status(SOON);
         let robot = status.iter().find(|node| node.name == "robot").unwrap();
-        let drops = robot.links[0].streams.first().map(|stream| stream.counters.drops);
+        let drops = robot.links[0].streams.first().map(|stream| stream.counters.dropped);
         drops.is_some_and(|drops| drops.of(DropReason::CannotScale) > 0)
     });
     sums::check(&[&robot, &operator]);

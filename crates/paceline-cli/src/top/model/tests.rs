@@ -14,10 +14,10 @@ fn reading(seconds: u64) -> Vec<NodeStatus> {
                 stream.counters.sent += seconds * 5;
                 stream.counters.offered += seconds * 6;
                 stream.counters.bytes += seconds * 50_000;
-                stream.counters.drops.add(DropReason::DeadlineMissed, seconds);
+                stream.counters.dropped.add(DropReason::DeadlineMissed, seconds);
                 stream.ages.entered += seconds * 6;
-                stream.ages.entered_ns += seconds * 6 * 5_000_000;
-                stream.ages.left_ns += seconds * 5 * 25_000_000;
+                stream.ages.entered_age += Duration::from_millis(seconds * 6 * 5);
+                stream.ages.left_age += Duration::from_millis(seconds * 5 * 25);
             }
         }
         for subscription in &mut node.subscriptions {
@@ -35,7 +35,7 @@ pub(crate) fn model(readings: &[(u64, Vec<NodeStatus>)]) -> Model {
     let start = Instant::now();
     let mut model = Model::default();
     for (second, status) in readings {
-        model.take(StatusJson::new(status), start + Duration::from_secs(*second), 2);
+        model.take(StatusDocument::new(status.clone()), start + Duration::from_secs(*second), 2);
     }
     model
 }
@@ -74,8 +74,8 @@ fn rates_are_of_the_time_between_the_counts_and_not_between_the_answers() {
     // The first answers were delayed, so the second readings follow immediately.
     let start = Instant::now();
     let mut model = Model::default();
-    model.take(StatusJson::new(&reading(0)), start, 2);
-    model.take(StatusJson::new(&reading(4)), start + Duration::from_millis(1_000), 2);
+    model.take(StatusDocument::new(reading(0)), start, 2);
+    model.take(StatusDocument::new(reading(4)), start + Duration::from_millis(1_000), 2);
     let view = model.view(Order::Bits, false);
     assert_eq!((view.links[0].used, view.streams[0].bits_per_s), (Some(480_000), 400_000));
     assert!((view.subscriptions[0].rate_hz - 5.0).abs() < 1e-9);
@@ -90,8 +90,8 @@ fn a_stream_that_replaces_another_has_its_own_counts() {
         let stream = streams.remove(0);
         streams.extend(sent.iter().map(|&sent| {
             let counters =
-                paceline::status::StreamCounters { sent, offered: sent, ..stream.counters };
-            paceline::status::StreamStatus { counters, ..stream.clone() }
+                paceline::status::LinkCounters { sent, offered: sent, ..stream.counters };
+            StreamStatus { counters, ..stream.clone() }
         }));
         status
     };
@@ -105,6 +105,12 @@ fn a_stream_that_replaces_another_has_its_own_counts() {
     assert_eq!(rates(&[1_000, 5], &[1_002, 8]), ["2.0", "3.0"]);
     assert_eq!(rates(&[5, 1_000], &[8, 1_002]), ["2.0", "3.0"], "in any order");
     assert_eq!(rates(&[1_000], &[1_002, 8]), ["0.0", "2.0"], "the new stream has no rate yet");
+}
+
+#[test]
+fn bits_per_second_from_bytes() {
+    assert_eq!(bits_per_s(125_000, 0.5), 2_000_000);
+    assert_eq!(bits_per_s(u64::MAX, 0.0), 1_000_000_000_000_000_000);
 }
 
 #[test]

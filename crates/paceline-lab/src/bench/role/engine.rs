@@ -120,7 +120,7 @@ impl Session {
         let (mut violations, mut drops) = (0, Vec::new());
         for stream in streams {
             violations += stream.counters.violations;
-            drops.extend(stream.counters.drops.iter().map(|(reason, n)| format!("{reason} {n}")));
+            drops.extend(stream.counters.dropped.iter().map(|(reason, n)| format!("{reason} {n}")));
         }
         (violations, drops.join(", "))
     }

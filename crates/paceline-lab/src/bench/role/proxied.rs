@@ -4,7 +4,6 @@ use super::ping::{await_path, round_trips};
 use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::protocol::{Message, Proxied, ProxiedTask};
 use anyhow::{Context as _, Result, anyhow};
-use paceline::contract::Proxy;
 use paceline::{Node, Sample, SubscriberBuilder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -47,7 +46,7 @@ pub(super) fn run(task: &Proxied) -> Result<()> {
 }
 
 fn placed<'a>(builder: SubscriberBuilder<'a>, proxy: &str) -> Result<SubscriberBuilder<'a>> {
-    let proxy = Proxy::parse(proxy).with_context(|| format!("proxy {proxy}"))?;
+    let proxy = proxy.parse().with_context(|| format!("proxy {proxy}"))?;
     Ok(builder.proxy(proxy))
 }
 

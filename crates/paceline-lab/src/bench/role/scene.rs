@@ -244,7 +244,7 @@ fn streams(node: &Node, notes: &Notes) {
     let own = status.iter().filter(|status| status.id == node.id());
     let links = own.flat_map(|status| &status.links);
     let by_place = |drops: &Drops| drops.iter().map(|(reason, n)| (reason.index(), n)).collect();
-    let closed = links.clone().map(|link| (link.name.clone(), by_place(&link.closed.drops)));
+    let closed = links.clone().map(|link| (link.name.clone(), by_place(&link.closed.dropped)));
     report.closed.extend(closed);
     for stream in links.flat_map(|link| &link.streams) {
         let counters = &stream.counters;
@@ -256,7 +256,7 @@ fn streams(node: &Node, notes: &Notes) {
             bytes: counters.bytes,
             late: counters.late,
             violations: counters.violations,
-            drops: by_place(&counters.drops),
+            drops: by_place(&counters.dropped),
         });
     }
 }

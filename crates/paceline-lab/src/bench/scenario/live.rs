@@ -268,13 +268,13 @@ impl<'s> Stage<'s> {
                 });
                 let life = record.published.iter().find(|life| life.id == id(stream.publisher));
                 for ((link, direction), life) in direction.zip(life) {
-                    let mut counters = paceline::status::StreamCounters {
+                    let mut counters = paceline_proto::StreamCounters {
                         offered: stream.offered,
                         sent: stream.sent,
                         bytes: stream.bytes,
                         late: stream.late,
                         violations: stream.violations,
-                        ..paceline::status::StreamCounters::default()
+                        ..paceline_proto::StreamCounters::default()
                     };
                     add(&mut counters.drops, &stream.drops);
                     let publisher = life.publisher;

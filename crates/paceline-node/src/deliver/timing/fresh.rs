@@ -2,7 +2,7 @@
 
 use super::super::queue::Unread;
 use super::super::report::{Decisions, Resumption, Silence};
-use super::super::status::{TimedMethod, TimedStatus};
+use crate::status::{TimedMethod, TimedStatus};
 use crate::{Actuation, Sample};
 use bytes::Bytes;
 use paceline_proto::{RawSample, Tag};

@@ -1,9 +1,9 @@
 //! The time buffer of a subscription: samples in the order of their times.
 
 use super::super::report::{OrderedBy, TimeBuffering};
-use super::super::status::{TimedMethod, TimedStatus};
 use super::waiting::{PUBLISHERS_MAX, Waiting};
 use crate::Sample;
+use crate::status::{TimedMethod, TimedStatus};
 use paceline_proto::{NodeId, PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;

@@ -1,11 +1,11 @@
 //! Samples with a release time: by the publisher's spacing, a constant delay, or a group.
 
 use super::super::report::{SpacingReport, SyncReport};
-use super::super::status::{TimedMethod, TimedStatus};
 use super::group::{Member, ReleaseTime};
 use super::lateness::{Lateness, PacedCounts};
 use super::waiting::{PUBLISHERS_MAX, Waiting};
 use crate::Sample;
+use crate::status::{TimedMethod, TimedStatus};
 use paceline_proto::{PublisherId, RawSample};
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;

@@ -3,11 +3,11 @@
 
 use super::super::queue::Unread;
 use super::super::report::{SpacingReport, SyncReport, TimeBuffering};
-use super::super::status::TimedStatus;
 use super::group::{Member, SyncGroup};
 use super::ordered::Ordered;
 use super::paced::{Paced, Timetable};
 use super::waiting::Waiting;
+use crate::status::TimedStatus;
 use paceline_proto::RawSample;
 use paceline_sched::{Duration, Instant};
 use paceline_time::TimeBounds;

@@ -140,7 +140,7 @@ fn one_subscriber(
     let read = |text: &str| {
         let wrong =
             "must be publisher, subscriber, auto or node:NAME; publisher saves link capacity";
-        Proxy::parse(text).ok_or_else(|| wrong.to_owned())
+        text.parse().map_err(|_| wrong.to_owned())
     };
     let proxy = place.text("proxy", &written.proxy, read, checked).unwrap_or(Proxy::Publisher);
     let lifetime = lifetime(place, (&written.from, &written.to), plan.duration, checked);

@@ -2,7 +2,7 @@
 
 use super::peers::Listener;
 use crate::time::config::{address_of, key_of};
-use crate::time::{ClockReport, ClockStatus, SourceKind, SourceReport};
+use crate::time::{ClockReport, ClockStatus, SourceKind, SourceReport, TimeService};
 use paceline_time::clock::service::{ClockService, HostClocks, SourcePart};
 use paceline_time::ntp::source::NtpSource;
 use std::time::Duration;
@@ -41,7 +41,6 @@ pub(super) fn report<'n>(
         selection,
         ..SourceReport::default()
     }));
-    let served = listener.map(Listener::counters).unwrap_or_default();
     ClockReport {
         status: reading.status,
         frequency_ppt: service.rate(),
@@ -51,18 +50,23 @@ pub(super) fn report<'n>(
         updates: service.updates(),
         disruptions,
         disruption: cause.map(|cause| cause.name().to_owned()),
-        serves: listener.map(|listener| listener.address().to_owned()),
-        served: [
-            served.answered,
-            served.kissed,
-            served.limited,
-            served.malformed,
-            served.unauthenticated,
-        ],
+        serves: listener.map(service_of),
         is_follower: false,
         sources,
         // The handle fills in the reading.
         ..ClockReport::default()
+    }
+}
+
+fn service_of(listener: &Listener) -> TimeService {
+    let served = listener.counters();
+    TimeService {
+        address: listener.address().to_owned(),
+        answered: served.answered,
+        kissed: served.kissed,
+        limited: served.limited,
+        malformed: served.malformed,
+        unauthenticated: served.unauthenticated,
     }
 }
 

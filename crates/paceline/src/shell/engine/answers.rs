@@ -1,6 +1,5 @@
 //! The answers of other nodes to this one, and its answers to their questions.
 
-use super::super::report;
 use super::Engine;
 use super::change::{change_answered, outcome_answered};
 use super::feedback::feedback_answered;
@@ -39,9 +38,7 @@ impl Engine {
         body: Bytes,
     ) {
         let answer = match Topic::split(body) {
-            Some((Topic::Status, rest)) if rest.is_empty() => {
-                report::encode(&self.own_status()).into()
-            }
+            Some((Topic::Status, rest)) if rest.is_empty() => self.own_status().to_wire().into(),
             Some((Topic::Pull, body)) => {
                 return self.handle_buffer_question(request, from, body);
             }

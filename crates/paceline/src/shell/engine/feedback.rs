@@ -1,6 +1,6 @@
 //! Feedback requests to the nodes of a publisher's subscriptions.
 
-use super::super::report::measured;
+use super::super::measured;
 use super::Engine;
 use super::questions::Question;
 use crate::event::PublisherEvent;

@@ -1,7 +1,7 @@
 //! Traces of single samples on this node and on others.
 
 use super::super::handle::LinkCommand;
-use super::super::report::passages;
+use super::super::passages;
 use super::Engine;
 use super::questions::Question;
 use crate::status::{NodePassages, StreamPassages};

@@ -94,13 +94,17 @@ impl Engine {
     pub(super) fn buffer_rows(&self) -> Vec<BufferStatus> {
         let rows = self.holder.buffers().into_iter().filter_map(|(id, held)| {
             let (samples, bytes) = held.len();
+            let (limits, captured) = (held.limits(), held.captured());
             Some(BufferStatus {
                 id,
                 pattern: self.control.subscription(id)?.pattern.to_string(),
-                limits: *held.limits(),
+                samples_max: limits.samples() as u64,
+                bytes_max: limits.bytes(),
+                age_max: limits.age().into(),
                 samples,
                 bytes,
-                captured: held.captured(),
+                oldest_ns: captured.map(|(oldest, _)| oldest),
+                newest_ns: captured.map(|(_, newest)| newest),
             })
         });
         rows.collect()

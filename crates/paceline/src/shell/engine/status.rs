@@ -1,16 +1,16 @@
 //! The status of this node, and status requests to others.
 
 use super::super::clock;
-use super::super::handle::{HopSnapshot, StreamSnapshot};
-use super::super::report;
-use super::Engine;
+use super::super::handle::{HopSnapshot, LinkSnapshot, StreamSnapshot};
+use super::{Engine, EngineLink};
 use crate::status::{
-    HostBuffer, LinkReserved, LinkStatus, MemoryUse, NodeStatus, PublisherStatus, RateCheck,
-    StreamContract, StreamStatus, SubscriptionStatus,
+    ClassStatus, LinkStatus, MemoryStatus, NodeStatus, PublisherStatus, QueueStatus, RateCheck,
+    Reservation, StreamContract, StreamStatus, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_node::deliver::AgeWindow;
-use paceline_proto::control::Topic;
+use paceline_node::status::{LinkReading, LinkUse};
+use paceline_proto::control::{Grant, Topic};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +39,8 @@ pub(crate) struct Rates {
     /// The comparison of declared rates with published ones.
     checks: BTreeMap<PublisherId, (Duration, RateCheck)>,
     delivered: BTreeMap<SubscriptionId, Delivered>,
+    /// The use of the links, in their order.
+    links: Vec<LinkUse>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -78,6 +80,10 @@ impl Engine {
             self.rates.published.insert(*id, (samples, rate));
         }
         self.check_rates(now);
+        self.rates.links.resize_with(self.links.len(), LinkUse::default);
+        for (of, link) in self.rates.links.iter_mut().zip(&self.links) {
+            of.handle_reading(link_reading(link));
+        }
         let old = std::mem::take(&mut self.rates.delivered);
         for (id, sink) in &self.sinks {
             let (samples, ages) = {
@@ -115,14 +121,17 @@ impl Engine {
         let shown = shown.filter(|(id, _)| !private.contains(id));
         let publishers = shown.map(|(id, spec)| {
             let shared = self.publishers.get(id);
+            let rate = self.rates.published.get(id).map_or(0, |(_, rate)| *rate);
+            let period = spec.period.map(Into::into);
             PublisherStatus {
                 id: *id,
                 tag: spec.tag.clone(),
                 kind: spec.kind,
                 encoding: spec.encoding.as_str().to_owned(),
-                period: spec.period.map(Into::into),
+                period,
                 published: shared.map_or(0, |s| s.published.load(Ordering::Relaxed)),
-                rate_millihertz: self.rates.published.get(id).map_or(0, |(_, rate)| *rate),
+                rate_millihertz: rate,
+                off_rate: PublisherStatus::is_off_rate(period, rate),
                 matching: shared.is_some_and(|s| s.matching.load(Ordering::Relaxed)),
             }
         });
@@ -134,39 +143,97 @@ impl Engine {
             subscriptions: self.subscription_rows(),
             buffers: self.buffer_rows(),
             links: self.link_rows(&private),
-            reservations: self.control.grants().collect(),
-            processor: self.control.processor_use(),
-            buffer: Some(HostBuffer {
-                space: self.control.host_buffer_use(),
-                greatest: self.sources.depth.greatest(),
-            }),
+            reservations: self.control.grants().map(|grant| self.reservation(&grant)).collect(),
+            processor: self.control.processor_use().map(Into::into),
+            buffer: Some(QueueStatus::new(
+                self.control.host_buffer_use(),
+                self.sources.depth.greatest(),
+            )),
             memory: Some(self.memory_use()),
-            drops: self.sources.drops.load(),
+            dropped: self.sources.drops.load(),
             stalled: self.vitals.stalled(clock::now()),
             clock: Some(self.clock.report()),
             unread: self.unread_rows(),
+            ..NodeStatus::new(me)
         }
     }
 
-    fn memory_use(&self) -> MemoryUse {
+    fn reservation(&self, grant: &Grant) -> Reservation {
+        Reservation::new(grant, self.control.tag_of(grant.publisher).map(ToString::to_string))
+    }
+
+    fn memory_use(&self) -> MemoryStatus {
         let memory = &self.sources.memory;
-        let [used, limit, greatest] =
+        let [used_bytes, bytes, greatest_bytes] =
             [memory.used(), memory.limit(), memory.greatest()].map(|bytes| bytes as u64);
-        MemoryUse { used, limit, greatest }
+        MemoryStatus { used_bytes, bytes, greatest_bytes }
     }
 
     fn link_rows(&self, private: &BTreeSet<PublisherId>) -> Vec<LinkStatus> {
-        let row = |(index, link): (usize, &super::EngineLink)| {
-            let mut status = link_status(link, private);
+        let row = |(index, link): (usize, &EngineLink)| {
+            let mut status = self.link_row(link, private);
             let memory: BTreeMap<_, _> = self.sources.memory_of(index).into_iter().collect();
-            for sent in &mut status.sent {
-                sent.memory = memory.get(&sent.node).map_or(0, |bytes| *bytes as u64);
+            for neighbour in &mut status.neighbours {
+                neighbour.memory_bytes = memory.get(&neighbour.id).map_or(0, |bytes| *bytes as u64);
             }
-            status.reserved.buffer = self.control.buffer_use(&link.config.name);
-            status.reserved.classes = self.control.class_uses(&link.config.name);
+            self.rates.links.get(index).iter().for_each(|of| of.fill(&mut status));
             status
         };
         self.links.iter().enumerate().map(row).collect()
+    }
+
+    fn link_row(&self, link: &EngineLink, private: &BTreeSet<PublisherId>) -> LinkStatus {
+        let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = snapshot.streams.iter().filter(|row| !private.contains(&row.spec.publisher));
+        let streams: Vec<_> = shown.map(|row| self.stream_row(row, &snapshot)).collect();
+        let reserved = streams.iter().filter_map(|stream| stream.contract);
+        let guarantees = self.control.class_uses(&link.config.name);
+        let (round_trip, jitter) = snapshot.present.unwrap_or_default();
+        let buffer = self.control.buffer_use(&link.config.name);
+        LinkStatus {
+            name: link.config.name.clone(),
+            at: clock_time(snapshot.at),
+            capacity_bits_per_s: link.config.capacity.map(|capacity| capacity.bits_per_s()),
+            use_bits_per_s: None,
+            reserved_bits_per_s: reserved
+                .fold(0, |sum, contract| sum.saturating_add(contract.bits_per_s)),
+            least_round_trip: snapshot.least_round_trip.unwrap_or_default().into(),
+            round_trip: round_trip.into(),
+            jitter: jitter.into(),
+            hops: snapshot.hops.iter().map(|hop| hop.node).collect(),
+            neighbours: snapshot.hops.iter().map(HopSnapshot::status).collect(),
+            wire_bytes: snapshot.wire_bytes,
+            frames: snapshot.frames,
+            frames_lost: snapshot.frames_lost,
+            frames_dropped: snapshot.lost,
+            loss: None,
+            streams,
+            closed: snapshot.closed.into(),
+            classes: snapshot
+                .classes
+                .iter()
+                .map(|class| ClassStatus::new(class, &guarantees))
+                .collect(),
+            muted: link.rx.muted(),
+            mended: snapshot.mended.into(),
+            buffer: buffer.map(|space| QueueStatus::new(space, snapshot.greatest_depth)),
+        }
+    }
+
+    fn stream_row(&self, row: &StreamSnapshot, snapshot: &LinkSnapshot) -> StreamStatus {
+        let StreamSnapshot { spec, counters, ages, broken } = row;
+        StreamStatus {
+            publisher: spec.publisher,
+            tag: self.control.tag_of(spec.publisher).map(ToString::to_string),
+            form: spec.form,
+            hop: spec.hop,
+            contracted: spec.contract.is_some(),
+            contract: StreamContract::of(spec),
+            ages: (*ages).into(),
+            counters: (*counters).into(),
+            broken_ago: broken.map(|broken| snapshot.at.since(broken).into()),
+            group: snapshot.group_of(spec),
+        }
     }
 
     /// Returns the names of the nodes that scale for a subscription, one per publisher that it receives.
@@ -198,7 +265,7 @@ impl Engine {
                     pattern: spec.pattern.as_str().to_owned(),
                     form: spec.form,
                     within: spec.within.map(Into::into),
-                    loss: spec.loss.map(|loss| (loss.x(), loss.y())),
+                    loss: spec.loss,
                     proxy: spec.proxy.clone(),
                     scaled_at: self.scaled_at(*id),
                     publishers: self.heard.get(id).cloned().unwrap_or_default(),
@@ -211,7 +278,7 @@ impl Engine {
                     age_max: Duration::from_nanos(rate.ages.longest).into(),
                     age_mean: rate.ages.mean().map(std::time::Duration::from_nanos),
                     age_sum: Duration::from_nanos(counts.age_sum).into(),
-                    drops: counts.drops(),
+                    dropped: counts.drops(),
                     jitter,
                     lost: counts.gaps,
                     timed,
@@ -258,7 +325,7 @@ impl Engine {
     pub(super) fn take_status(&mut self, request: u64, node: NodeId, rows: Bytes) {
         for pending in &mut self.pending {
             if pending.requests.remove(&request).is_some() {
-                match report::decode(rows.clone()) {
+                match NodeStatus::from_wire(&rows) {
                     Ok(status) => pending.found.push(status),
                     Err(error) => crate::warn_limited!(
                         "invalid status from {node}: {error}; it may run another version of \
@@ -309,46 +376,13 @@ fn clock_time(at: Instant) -> std::time::Duration {
     at.since(Instant::ZERO).into()
 }
 
-fn link_status(link: &super::EngineLink, private: &BTreeSet<PublisherId>) -> LinkStatus {
+fn link_reading(link: &EngineLink) -> LinkReading {
     let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-    let shown = snapshot.streams.iter().filter(|row| !private.contains(&row.spec.publisher));
-    let streams = shown.map(|StreamSnapshot { spec, counters, ages, broken }| StreamStatus {
-        publisher: spec.publisher,
-        form: spec.form,
-        hop: spec.hop,
-        contracted: spec.contract.is_some(),
-        contract: spec.contract.as_ref().map(|contract| StreamContract {
-            period: contract.period.into(),
-            deadline: contract.deadline.into(),
-            loss: (contract.loss.x(), contract.loss.y()),
-            bits_per_s: spec.demand.map_or(0, |demand| demand.bytes_per_s.saturating_mul(8)),
-        }),
-        ages: *ages,
-        counters: *counters,
-        broken_ago: broken.map(|broken| snapshot.at.since(broken).into()),
-        group: snapshot.group_of(spec),
-    });
-    LinkStatus {
-        name: link.config.name.clone(),
-        capacity_bits_per_s: link.config.capacity.map(|capacity| capacity.bits_per_s()),
+    LinkReading {
         at: clock_time(snapshot.at),
-        hops: snapshot.hops.iter().map(|hop| hop.node).collect(),
-        sent: snapshot.hops.iter().map(HopSnapshot::status).collect(),
         wire_bytes: snapshot.wire_bytes,
         frames: snapshot.frames,
-        frames_lost: snapshot.frames_lost,
-        least_round_trip: snapshot.least_round_trip.unwrap_or_default().into(),
-        round_trip: snapshot.present.unwrap_or_default().0.into(),
-        jitter: snapshot.present.unwrap_or_default().1.into(),
         frames_dropped: snapshot.lost,
-        streams: streams.collect(),
-        closed: snapshot.closed,
-        classes: snapshot.classes.clone(),
-        muted: link.rx.muted(),
-        mended: snapshot.mended,
-        reserved: LinkReserved {
-            greatest_depth: snapshot.greatest_depth,
-            ..LinkReserved::default()
-        },
+        neighbours: snapshot.hops.iter().map(|hop| (hop.node, hop.wire_bytes)).collect(),
     }
 }

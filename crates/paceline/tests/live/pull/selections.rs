@@ -194,14 +194,13 @@ fn the_status_hides_pull_traffic_and_shows_buffers() {
         (all.iter().find(|n| n.name == "robot").unwrap().clone(), all)
     };
     wait_until("the buffer is shown with its times", || {
-        status(&operator).0.buffers.iter().any(|buffer| buffer.captured.is_some())
+        status(&operator).0.buffers.iter().any(|buffer| buffer.oldest_ns.is_some())
     });
     let (shown, every) = status(&operator);
     let buffer = &shown.buffers[0];
     assert_eq!((buffer.pattern.as_str(), buffer.samples, buffer.bytes), ("log", 10, 20));
-    assert_eq!(buffer.limits.samples(), 10);
-    let (oldest, newest) = buffer.captured.unwrap();
-    assert!(oldest < newest);
+    assert_eq!(buffer.samples_max, 10);
+    assert!(buffer.oldest_ns < buffer.newest_ns);
     let hidden = |node: &paceline::status::NodeStatus| {
         node.publishers.iter().all(|p| !p.tag.as_str().starts_with('@'))
             && node.subscriptions.iter().all(|s| !s.pattern.starts_with('@'))

@@ -10,6 +10,7 @@ fn expected_reservation() -> serde_json::Value {
         "subscription": "000000000000000b.0",
         "within_us": 200_000,
         "bound_us": 197_000,
+        "learned": false,
         "hops": [{
             "node": "0000000000000b0b",
             "name": "robot",
@@ -21,6 +22,26 @@ fn expected_reservation() -> serde_json::Value {
             "realtime": false,
         }],
         "spare": [],
+    })
+}
+
+fn expected_clock() -> serde_json::Value {
+    serde_json::json!({
+        "status": "synchronised",
+        "time_ns": 0,
+        "error_ns": 40_100,
+        "epoch": 0,
+        "system_offset_ns": 0,
+        "frequency_ppm": 0.0,
+        "jitter_ns": 0,
+        "stratum": null,
+        "leap": "",
+        "updates": 0,
+        "disruptions": 0,
+        "disruption": null,
+        "follows_host": false,
+        "serves": null,
+        "servers": [],
     })
 }
 
@@ -37,8 +58,12 @@ fn expected_class() -> serde_json::Value {
         "streams": 1,
         "offered": 50,
         "sent": 47,
+        "bytes": 300_000,
         "late": 1,
         "violations": 2,
+        "aborted": 2,
+        "too_early": 5,
+        "too_long": 2,
         "dropped": { "superseded": 3 },
     })
 }
@@ -92,7 +117,10 @@ fn expected_link() -> serde_json::Value {
         "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
         "mended": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1 },
         "buffer": { "reserved_bytes": 23_140, "bytes": 256_000_000, "greatest_bytes": 13_140 },
-        "closed": { "offered": 0, "sent": 0, "late": 0, "dropped": {} },
+        "closed": {
+            "offered": 0, "sent": 0, "bytes": 0, "late": 0, "violations": 0, "aborted": 0,
+            "too_early": 0, "too_long": 0, "dropped": {},
+        },
         "classes": [expected_class()],
     })
 }
@@ -131,9 +159,10 @@ fn expected_robot() -> serde_json::Value {
         "reservations": [expected_reservation()],
         "stalled": [],
         "unread": [],
-        "clock": { "status": "synchronised", "error_us": 41, "system_offset_us": 0 },
+        "clock": expected_clock(),
         "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
+        "left_out": 0,
     })
 }
 
@@ -150,7 +179,7 @@ fn expected_timed() -> serde_json::Value {
 
 #[test]
 fn the_schema_is_stable() {
-    let document = StatusJson::new(&status());
+    let document = StatusDocument::new(status());
     let expected = serde_json::json!({
         "schema": 1,
         "nodes": [
@@ -193,20 +222,15 @@ fn the_schema_is_stable() {
                 "stalled": [],
                 "unread": [],
                 "processor": null,
-                "clock": { "status": "synchronised", "error_us": 41, "system_offset_us": 0 },
+                "clock": expected_clock(),
                 "dropped": {},
+                "left_out": 0,
             },
             expected_robot(),
         ],
     });
     let written = serde_json::to_value(&document).unwrap();
     assert_eq!(written, expected);
-    let read: StatusJson = serde_json::from_value(written).unwrap();
+    let read: StatusDocument = serde_json::from_value(written).unwrap();
     assert_eq!(serde_json::to_value(&read).unwrap(), expected);
-}
-
-#[test]
-fn bits_per_second_from_bytes() {
-    assert_eq!(bits_per_s(125_000, 0.5), 2_000_000);
-    assert_eq!(bits_per_s(u64::MAX, 0.0), 1_000_000_000_000_000_000);
 }

@@ -1,17 +1,15 @@
 //! The status of two nodes, for the tests of this crate and of the command line.
 
-use paceline::class::ClassStatus;
-use paceline::contract::{Form, Grant, GrantedHop, Proxy, Rate};
+use paceline::contract::{Form, Proxy, Rate};
 use paceline::delivery::{TimedMethod, TimedStatus};
-use paceline::pull::History;
 use paceline::status::{
-    BufferStatus, BufferUse, ClassUse, DropReason, Drops, Excess, Flood, LinkReserved, LinkStatus,
-    MemoryUse, MendCounters, MutedStatus, NodeId, NodeStatus, ProcessorUse, PublisherId,
-    PublisherStatus, SentTo, StreamAges, StreamContract, StreamCounters, StreamStatus,
-    SubscriptionId, SubscriptionStatus,
+    BufferStatus, ClassStatus, DropReason, Drops, Flood, LinkCounters, LinkStatus, MemoryStatus,
+    MutedStatus, NeighbourStatus, NodeId, NodeStatus, ProcessorStatus, PublisherId,
+    PublisherStatus, QueueStatus, Repairs, Reservation, ReservedHop, StreamContract, StreamStatus,
+    SubscriptionId, SubscriptionStatus, SummedAges,
 };
 use paceline::time::{ClockReport, ClockStatus};
-use paceline::{Capacity, Kind, Size, Tag};
+use paceline::{Kind, Size, Tag};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -19,27 +17,33 @@ use std::time::Duration;
 fn stream(publisher: PublisherId, form: Form, hop: NodeId, drops: Drops) -> StreamStatus {
     StreamStatus {
         publisher,
+        tag: Some("robot/camera".to_owned()),
         form,
         hop,
         contracted: true,
         contract: Some(StreamContract {
             period: Duration::from_millis(200),
             deadline: Duration::from_millis(190),
-            loss: (1, 10),
+            loss: "1/10".parse().unwrap(),
             bits_per_s: 400_000,
         }),
-        ages: StreamAges { entered: 50, entered_ns: 250_000_000, left_ns: 940_000_000 },
+        ages: SummedAges {
+            entered: 50,
+            entered_age: Duration::from_millis(250),
+            left_age: Duration::from_millis(940),
+        },
         broken_ago: Some(Duration::from_secs(42)),
         group: None,
-        counters: StreamCounters {
+        counters: LinkCounters {
             offered: 50,
             sent: 47,
             bytes: 300_000,
             late: 1,
             violations: 2,
-            drops,
+            dropped: drops,
             aborted: 2,
-            excess: Excess { early: 5, long: 2 },
+            too_early: 5,
+            too_long: 2,
         },
     }
 }
@@ -54,6 +58,7 @@ fn camera(id: PublisherId) -> PublisherStatus {
         period: Some(Duration::from_micros(33_333)),
         published: 300,
         rate_millihertz: 30_000,
+        off_rate: false,
         matching: true,
     }
 }
@@ -72,9 +77,12 @@ pub(crate) fn status() -> Vec<NodeStatus> {
     let thin = LinkStatus {
         name: "thin".to_owned(),
         capacity_bits_per_s: Some(2_000_000),
+        use_bits_per_s: None,
+        loss: None,
+        reserved_bits_per_s: 400_000,
         at: Duration::from_micros(86_399_900_000),
         hops: vec![operator],
-        sent: vec![sent_to(operator)],
+        neighbours: vec![neighbour(operator)],
         wire_bytes: 400_000,
         frames: 1_000,
         frames_lost: 0,
@@ -83,22 +91,39 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         jitter: Duration::from_micros(20),
         frames_dropped: 5,
         streams: vec![stream],
-        closed: StreamCounters::default(),
+        closed: LinkCounters::default(),
         classes: vec![video],
         muted: vec![flooding(operator)],
-        mended: MendCounters { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
-        reserved: LinkReserved {
-            buffer: Some(BufferUse { held: 23_140, most: 256_000_000 }),
-            greatest_depth: 13_140,
-            classes: vec![ClassUse { name: "video".to_owned(), held: 400_000, most: 1_000_000 }],
-        },
+        mended: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
+        buffer: Some(QueueStatus {
+            reserved_bytes: 23_140,
+            bytes: 256_000_000,
+            greatest_bytes: 13_140,
+        }),
     };
-    let picture = SubscriptionStatus {
-        id: SubscriptionId { node: operator, index: 0 },
+    let picture = pictures(operator, publisher, form);
+    let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
+    vec![
+        NodeStatus {
+            publishers,
+            buffers,
+            links,
+            reservations: vec![promised(robot, operator)],
+            processor: Some(ProcessorStatus { held_us_per_s: 31_201, most_us_per_s: 500_000 }),
+            ..node(robot, "robot")
+        },
+        NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
+    ]
+}
+
+/// Returns the status of the only subscription.
+fn pictures(node: NodeId, publisher: PublisherId, form: Form) -> SubscriptionStatus {
+    SubscriptionStatus {
+        id: SubscriptionId { node, index: 0 },
         pattern: "robot/**".to_owned(),
         form,
         within: Some(Duration::from_millis(200)),
-        loss: Some((1, 10)),
+        loss: Some("1/10".parse().unwrap()),
         proxy: Proxy::Publisher,
         scaled_at: vec!["robot".to_owned()],
         publishers: vec![publisher],
@@ -111,27 +136,21 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         age_max: Duration::from_micros(45_678),
         age_mean: Some(Duration::from_micros(21_014)),
         age_sum: Duration::from_micros(987_654),
-        drops: Drops::default(),
+        dropped: Drops::default(),
         jitter: Duration::from_micros(3_412),
         lost: 2,
         timed: Some(timed()),
-    };
-    let (publishers, buffers, links) = (vec![camera(publisher)], vec![held(robot)], vec![thin]);
-    vec![
-        NodeStatus {
-            publishers,
-            buffers,
-            links,
-            reservations: vec![promised(robot, operator)],
-            processor: Some(ProcessorUse { held: 31_200_001, most: 500_000_000 }),
-            ..node(robot, "robot")
-        },
-        NodeStatus { subscriptions: vec![picture], ..node(operator, "operator") },
-    ]
+    }
 }
 
-const fn sent_to(node: NodeId) -> SentTo {
-    SentTo { node, wire_bytes: 400_000, down_after: Duration::from_millis(6_300), memory: 70 }
+const fn neighbour(id: NodeId) -> NeighbourStatus {
+    NeighbourStatus {
+        id,
+        wire_bytes: 400_000,
+        use_bits_per_s: None,
+        down_after: Duration::from_millis(6_300),
+        memory_bytes: 70,
+    }
 }
 
 fn timed() -> TimedStatus {
@@ -145,40 +164,41 @@ fn timed() -> TimedStatus {
     }
 }
 
-fn video(counters: StreamCounters) -> ClassStatus {
+fn video(counters: LinkCounters) -> ClassStatus {
     ClassStatus {
         name: "video".to_owned(),
         parent: None,
         peer: None,
-        part: 750_000,
-        served: 123_456,
-        guaranteed: 1_000,
+        share: 0.75,
+        served_bytes: 123_456,
+        guaranteed_bytes: 1_000,
+        guaranteed_bits_per_s: 1_000_000,
+        reserved_bits_per_s: 400_000,
         streams: 1,
         counters,
     }
 }
 
 const fn flooding(node: NodeId) -> MutedStatus {
-    MutedStatus { node, flood: Flood::Control, muted: true, times: 2, dropped: 900 }
+    MutedStatus { peer: node, flood: Flood::Control, muted: true, times: 2, dropped: 900 }
 }
 
-fn promised(robot: NodeId, operator: NodeId) -> Grant {
-    let millis = paceline_sched::Duration::from_millis;
-    Grant {
+fn promised(robot: NodeId, operator: NodeId) -> Reservation {
+    Reservation {
         subscription: SubscriptionId { node: operator, index: 0 },
         publisher: PublisherId { node: robot, index: 1 },
-        revision: 0,
-        bound: millis(197),
-        within: Some(millis(200)),
+        tag: Some("robot/camera".to_owned()),
+        bound: Duration::from_millis(197),
+        within: Some(Duration::from_millis(200)),
         learned: false,
-        hops: vec![GrantedHop {
+        hops: vec![ReservedHop {
             node: robot,
-            node_name: "robot".to_owned(),
+            name: "robot".to_owned(),
             link: "thin".to_owned(),
-            capacity: Some(Capacity::from_bits_per_s(2_000_000).unwrap()),
-            bytes_per_s: 50_000,
-            burst: 13_140,
-            bound: millis(197),
+            capacity_bits_per_s: Some(2_000_000),
+            bits_per_s: 400_000,
+            burst_bytes: 13_140,
+            bound: Duration::from_millis(197),
             realtime: false,
         }],
         spare: Vec::new(),
@@ -187,25 +207,15 @@ fn promised(robot: NodeId, operator: NodeId) -> Grant {
 
 fn node(id: NodeId, name: &str) -> NodeStatus {
     NodeStatus {
-        id,
         name: name.to_owned(),
         at: Duration::from_secs(86_400),
-        publishers: vec![],
-        subscriptions: vec![],
-        buffers: vec![],
-        links: vec![],
-        reservations: vec![],
-        processor: None,
-        buffer: None,
-        memory: Some(MemoryUse { used: 70, limit: 134_217_728, greatest: 900 }),
-        drops: Drops::default(),
-        stalled: vec![],
-        unread: vec![],
+        memory: Some(MemoryStatus { used_bytes: 70, bytes: 134_217_728, greatest_bytes: 900 }),
         clock: Some(ClockReport {
             status: ClockStatus::Synchronised,
             error_nanos: Some(40_100),
             ..ClockReport::default()
         }),
+        ..NodeStatus::new(id)
     }
 }
 
@@ -213,9 +223,12 @@ fn held(robot: NodeId) -> BufferStatus {
     BufferStatus {
         id: SubscriptionId { node: robot, index: 0 },
         pattern: "robot/camera".to_owned(),
-        limits: History::new().samples(100).limits().unwrap(),
+        samples_max: 100,
+        bytes_max: 1 << 28,
+        age_max: Duration::from_secs(86_400),
         samples: 100,
         bytes: 640_000,
-        captured: Some((1_700_000_000_000_000_000, 1_700_000_003_300_000_000)),
+        oldest_ns: Some(1_700_000_000_000_000_000),
+        newest_ns: Some(1_700_000_003_300_000_000),
     }
 }

@@ -1,25 +1,29 @@
 //! The wire format of trace requests and answers.
 
-use super::{TEXT_MAX, put_text, read_option};
 use crate::status::{NodePassages, StreamPassages};
 use bytes::Bytes;
 use paceline_proto::link::{PASSAGES_MAX, Passage};
+use paceline_proto::text::escape;
 use paceline_proto::wire::segment::{read_form, write_form};
 use paceline_proto::wire::{Reader, WireError, Writer};
 use paceline_proto::{NodeId, PublisherId};
 
+/// The longest escaped name of a link in bytes.
+const LINK_BYTES_MAX: usize = 1_024;
 /// The limit of streams in an answer. Others are left out.
 const STREAMS_MAX: usize = 32;
 
 /// Encodes the publisher and the first sequence number of a request, which follow the topic.
 pub(crate) fn put_question(publisher: PublisherId, from: u64, out: &mut Vec<u8>) {
-    super::put_publisher_id(publisher, out);
+    out.put_u64(publisher.node.0);
+    out.put_varint(publisher.index.into());
     out.put_varint(from);
 }
 
 pub(crate) fn read_question(body: Bytes) -> Result<(PublisherId, u64), WireError> {
     let mut reader = Reader::new(body);
-    let question = (super::read_publisher_id(&mut reader)?, reader.varint("from")?);
+    let (node, index) = (NodeId(reader.u64("node")?), reader.varint32("publisher")?);
+    let question = (PublisherId { node, index }, reader.varint("from")?);
     reader.finish()?;
     Ok(question)
 }
@@ -30,7 +34,7 @@ pub(crate) fn encode(streams: &[StreamPassages]) -> Vec<u8> {
     let streams = streams.get(..STREAMS_MAX).unwrap_or(streams);
     out.put_varint(streams.len() as u64);
     for stream in streams {
-        put_text(&stream.link, &mut out);
+        out.put_text(&escape(&stream.link));
         out.put_u64(stream.hop.0);
         write_form(&stream.form, &mut out);
         let passages = stream.passages.get(..PASSAGES_MAX).unwrap_or(&stream.passages);
@@ -38,7 +42,8 @@ pub(crate) fn encode(streams: &[StreamPassages]) -> Vec<u8> {
         for Passage { seq, came_ns, left_ns } in passages {
             out.put_varint(*seq);
             out.put_varint(*came_ns);
-            super::put_option(*left_ns, |left, out| out.put_varint(left), &mut out);
+            out.put_flag(left_ns.is_some());
+            left_ns.iter().for_each(|left| out.put_varint(*left));
         }
     }
     out
@@ -53,7 +58,7 @@ pub(crate) fn decode(node: NodeId, body: Bytes) -> Result<NodePassages, WireErro
 }
 
 fn read_stream(r: &mut Reader) -> Result<StreamPassages, WireError> {
-    let link = r.text(TEXT_MAX, "link")?;
+    let link = r.text(LINK_BYTES_MAX, "link")?;
     let (hop, form) = (NodeId(r.u64("hop")?), read_form(r)?);
     let count = r.len(PASSAGES_MAX, "passages")?;
     let passages = (0..count).map(|_| read_passage(r)).collect::<Result<_, _>>()?;
@@ -64,7 +69,10 @@ fn read_passage(r: &mut Reader) -> Result<Passage, WireError> {
     Ok(Passage {
         seq: r.varint("number")?,
         came_ns: r.varint("age on arrival")?,
-        left_ns: read_option(r, |r| r.varint("age on leaving"))?,
+        left_ns: match r.flag("age on leaving")? {
+            true => Some(r.varint("age on leaving")?),
+            false => None,
+        },
     })
 }
 

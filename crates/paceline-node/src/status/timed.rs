@@ -1,5 +1,7 @@
 //! The delivery by time of a subscription in the status of its node.
 
+use super::units::{by_name, maybe_micros, named};
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A method of delivery by time.
@@ -35,12 +37,17 @@ impl TimedMethod {
     }
 }
 
+named!(TimedMethod);
+
 /// The delivery by time of a subscription: the setting and its results.
 ///
-/// Values that a method does not have are 0 or `None`.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// Values that a method does not have are 0 or null.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Timed"))]
 pub struct TimedStatus {
-    /// The method.
+    /// The method: `fresh`, `ordered`, `spacing`, `max_jitter` or `sync_group`.
+    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "typescript", ts(type = "string"))]
     pub method: TimedMethod,
     /// The setting in the form of the command line, such as `100ms:zero`, `time 50ms` or `stage=150ms`.
     pub setting: String,
@@ -61,14 +68,24 @@ pub struct TimedStatus {
     /// Jumps of capture times.
     pub jumps: u64,
     /// The largest jitter of a publisher's arrivals by RFC 3550.
+    #[serde(rename = "jitter_in_us", with = "maybe_micros")]
+    #[cfg_attr(feature = "typescript", ts(type = "number | null"))]
     pub jitter_in: Option<Duration>,
     /// The largest jitter of a publisher's releases by RFC 3550.
+    #[serde(rename = "jitter_out_us", with = "maybe_micros")]
+    #[cfg_attr(feature = "typescript", ts(type = "number | null"))]
     pub jitter_out: Option<Duration>,
     /// The delay that is added to the fastest sample, or the constant delay.
+    #[serde(rename = "added_us", with = "maybe_micros")]
+    #[cfg_attr(feature = "typescript", ts(type = "number | null"))]
     pub added: Option<Duration>,
     /// The time by which the thread woke up too late in 99 % of the last 512 releases.
+    #[serde(rename = "wakeup_us", with = "maybe_micros")]
+    #[cfg_attr(feature = "typescript", ts(type = "number | null"))]
     pub wakeup: Option<Duration>,
-    /// The largest difference of a release from its time: clock or age error, plus wake-up; `None` if it is unknown.
+    /// The largest difference of a release from its time: clock or age error, plus wake-up; null if it is unknown.
+    #[serde(rename = "bound_us", with = "maybe_micros")]
+    #[cfg_attr(feature = "typescript", ts(type = "number | null"))]
     pub bound: Option<Duration>,
 }
 

@@ -30,11 +30,15 @@ pub(crate) fn encode(rows: &[Option<Measured>]) -> Vec<u8> {
             for number in [delivered, bytes, late, overdue, dropped, rate_millihertz] {
                 out.put_varint(number);
             }
-            super::put_time(row.age_max, &mut out);
-            super::put_time(row.age_sum, &mut out);
+            put_time(row.age_max, &mut out);
+            put_time(row.age_sum, &mut out);
         }
     }
     out
+}
+
+fn put_time(time: Duration, out: &mut Vec<u8>) {
+    out.put_varint(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
 }
 
 pub(crate) fn decode(body: Bytes) -> Result<Vec<Option<Measured>>, WireError> {
