@@ -9,11 +9,12 @@ mod view;
 
 use crate::args;
 use crate::config::NodeArgs;
+use crate::demo;
 use crate::status::settle;
 use paceline::Pattern;
 use paceline_http::status::StatusReader;
-use paceline_tool::show;
 use paceline_tool::stop::Stop;
+use paceline_tool::{show, table};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,9 @@ pub(crate) struct LsArgs {
     /// Prints one JSON document
     #[arg(long)]
     json: bool,
+    /// Shows whole names on a terminal too, and the use of links, which takes 1 s to measure
+    #[arg(long, conflicts_with = "tags")]
+    wide: bool,
     /// Shows the reservations instead: publisher, subscription, path, and the resources on each
     /// node
     #[arg(long)]
@@ -53,6 +57,9 @@ pub(crate) struct LsArgs {
 /// Lists once.
 pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
+    if args.wide {
+        table::keep_whole();
+    }
     let node = args.node.open_guest("ls")?;
     settle(&node, args.timeout, &stop);
     if let Some(world) = &args.objects {
@@ -70,7 +77,7 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     let mut document = reader.read(&node);
     // The use of a link is the difference between two readings.
-    if document.has_links() && !stop.wait_until(begun + AGAIN) {
+    if args.wide && document.has_links() && !stop.wait_until(begun + AGAIN) {
         document = reader.read(&node);
     }
     node.close();
@@ -88,6 +95,12 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
         show::text(&reservations::tables(&document))?;
     } else {
         show::text(&view::tables(&document))?;
+        if document.nodes.is_empty() {
+            for robot in demo::running() {
+                let command = demo::list_command(&robot)?;
+                show::line(&format!("a demo runs on this host, with nodes of its own: {command}"))?;
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

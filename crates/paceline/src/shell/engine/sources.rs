@@ -22,6 +22,19 @@ impl Engine {
         let _ = reply.send(near.filter(|&id| free(me, id) && free(id, me)).collect());
     }
 
+    /// Returns true if each link that connects has a neighbour, and the records of all neighbours of known nodes are known.
+    pub(super) fn is_complete(&self) -> bool {
+        let me = self.control.me();
+        let mut nodes = self.control.nodes();
+        let own = self.control.nodes().find(|node| node.id == me);
+        let Some(own) = own.filter(|own| !own.neighbours.is_empty()) else { return false };
+        let is_up = |name: &str| own.neighbours.values().any(|hop| hop.link_name == name);
+        let mut connecting = self.links.iter().filter(|link| link.config.connects());
+        connecting.all(|link| is_up(&link.config.name))
+            && nodes
+                .all(|node| node.neighbours.keys().all(|next| self.control.name(*next).is_some()))
+    }
+
     pub(super) fn reply_sources(&self, pattern: &Pattern, reply: &Sender<Vec<SourceView>>) {
         let _ = reply.send(self.sources_of(pattern));
     }
