@@ -337,7 +337,7 @@ impl<'a> Session<'a> {
         self.losses.reason = self.explainer.next(lost.is_any(), &self.subscriber.drops());
         let text = self.second(&lost);
         match self.lines.are_printed() {
-            true if lost.is_any() => show::note(&text),
+            true if lost.are_counted() => show::note(&text),
             true => {}
             false => self.block.update(&text)?,
         }

@@ -268,8 +268,8 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
-    /// Returns true if the registry of this node is complete: each link that connects has a neighbour, and every neighbour of
-    /// a known node is known. Another reachable node may have started a moment ago. Sends nothing.
+    /// Returns true if the registry of this node is complete: each link that connects has a neighbour, every neighbour of
+    /// a known node is known, and the neighbours of this node know it. Another reachable node may have started a moment ago. Sends nothing.
     ///
     /// Returns false as long as this node has no neighbour.
     #[must_use]

@@ -52,6 +52,24 @@ pub(crate) fn wait_for<T>(
 
 /// Waits like [`settle`], and calls `note` once if no node is known after a second.
 pub(crate) fn settle_and(node: &Node, timeout: Duration, stop: &Stop, note: impl FnOnce()) {
+    wait_until(node, timeout, stop, note, || node.is_complete());
+}
+
+/// Waits until no new node is found for a while, or `timeout` has passed: nodes that have just met announce their hops one
+/// after the other, which a plan of the whole network needs.
+pub(crate) fn settle_hops(node: &Node, timeout: Duration, stop: &Stop) {
+    let until = Instant::now() + timeout;
+    wait_until(node, timeout, stop, || note_wait("no other node answers yet", until), || false);
+}
+
+/// Waits until `is_enough`, no new node is found for a while, or `timeout` has passed.
+fn wait_until(
+    node: &Node,
+    timeout: Duration,
+    stop: &Stop,
+    note: impl FnOnce(),
+    is_enough: impl Fn() -> bool,
+) {
     let begun = Instant::now();
     let until = begun + timeout;
     let mut note = (timeout > SILENCE_MAX).then_some(note);
@@ -63,7 +81,7 @@ pub(crate) fn settle_and(node: &Node, timeout: Duration, stop: &Stop, note: impl
         {
             note();
         }
-        if node.is_complete() {
+        if is_enough() {
             return;
         }
         let now_known = node.nodes().iter().filter(|(id, _)| *id != node.id()).count();

@@ -31,7 +31,12 @@ pub(super) struct Lost {
 impl Lost {
     /// Returns true if samples of this second did not arrive.
     pub(super) fn is_any(&self) -> bool {
-        self.missing > 0 || self.drops.total() > 0 || self.is_short
+        self.are_counted() || self.is_short
+    }
+
+    /// Returns true if samples of this second are known to be lost. A publisher without a declared rate may only pause.
+    pub(super) fn are_counted(&self) -> bool {
+        self.missing > 0 || self.drops.total() > 0
     }
 }
 
@@ -67,8 +72,10 @@ impl Session<'_> {
     pub(super) fn second(&self, lost: &Lost) -> String {
         let (window, ages) = (&self.window, self.window.ages());
         let rate = match (window.delivered, self.recent.expected_hz(self.asked)) {
-            (0, None) => "no new samples".to_owned(),
-            (0, Some(hertz)) => format!("no new samples of {hertz:.2} Hz"),
+            (0, Some(hertz)) if self.rates.are_declared() => {
+                format!("no new samples of {hertz:.2} Hz")
+            }
+            (0, _) => "no new samples".to_owned(),
             (_, None) => format!("average rate: {:.2} Hz", window.rate_hz()),
             (_, Some(hertz)) => format!("average rate: {:.2} of {hertz:.2} Hz", window.rate_hz()),
         };
