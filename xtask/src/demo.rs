@@ -10,7 +10,12 @@ pub(crate) fn run(root: &Path, args: &[String]) -> Result<ExitCode> {
     match args {
         // A user of the page ends the demo; without a terminal it ends after 20 s.
         [] if std::io::stdout().is_terminal() => page(root, &[]),
-        [] => page(root, &["--duration".to_owned(), "20s".to_owned()]),
+        [] => {
+            println!(
+                "without a terminal the demo ends after 20 s; --duration 1min sets another time"
+            );
+            page(root, &["--duration".to_owned(), "20s".to_owned()])
+        }
         args => page(root, args),
     }
 }

@@ -20,7 +20,7 @@ use paceline::text::is_plain;
 use paceline_media::Size;
 use paceline_sched::Duration as Span;
 use paceline_sched::units;
-use paceline_tool::args::{DURATION_MAX, RATE_MAX, RATE_MIN, duration_in, number};
+use paceline_tool::args::{DURATION_MAX, duration_in, hertz, number};
 use std::time::Duration;
 
 /// The largest number of samples that one pull may request.
@@ -119,8 +119,7 @@ pub(crate) fn card(text: &str) -> Result<CardSpec, String> {
     let (pixels, hz) = match text.split_once('@') {
         Some((pixels, hz)) => {
             let fix = "write WIDTHxHEIGHT@HZ, such as 640x480@30";
-            let hz = number(hz, RATE_MIN, RATE_MAX, "Hz", fix)
-                .map_err(|error| format!("rate '{hz}': {error}"))?;
+            let hz = hertz(hz, fix).map_err(|error| format!("rate '{hz}': {error}"))?;
             (pixels, hz)
         }
         None => (text, 30.0),

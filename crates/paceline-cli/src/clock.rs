@@ -5,17 +5,20 @@ mod view;
 
 use crate::args;
 use crate::config::NodeArgs;
-use crate::status::settle;
+use crate::status::{settle, wait_for};
 use anyhow::Context as _;
 use document::ClockDocument;
-use paceline::Node;
+use paceline::status::NodeId;
 use paceline::time::ClockConfig;
+use paceline::{Node, Pattern};
 use paceline_tool::stop::Stop;
 use paceline_tool::{exit, show};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+/// The longest time until both ends know the hop to the node of this host.
+const HOST_WITHIN: Duration = Duration::from_millis(500);
 /// The exit code for a clock whose error is unknown.
 const UNKNOWN: u8 = 3;
 
@@ -72,12 +75,19 @@ fn read(args: &ClockArgs) -> anyhow::Result<ClockDocument> {
     let stop = Stop::on_signals()?;
     let node = args.node.open_guest("clock")?;
     settle(&node, args.timeout.min(Duration::from_millis(2_500)), &stop);
-    let found = status(&node, args);
+    let found = status(&node, args, &stop);
     node.close();
     found
 }
 
-fn status(node: &Node, args: &ClockArgs) -> anyhow::Result<ClockDocument> {
+/// Returns the node of this host, once both ends know the hop.
+fn host(node: &Node) -> anyhow::Result<Option<NodeId>> {
+    let hops = node.network(&Pattern::new("**")?).hops;
+    let host = hops.iter().find(|hop| hop.from == node.id() && hop.link == Node::HOST_LINK);
+    Ok(host.map(|hop| hop.to))
+}
+
+fn status(node: &Node, args: &ClockArgs, stop: &Stop) -> anyhow::Result<ClockDocument> {
     let id = match &args.of {
         Some(name) => {
             let nodes = node.nodes();
@@ -88,10 +98,9 @@ fn status(node: &Node, args: &ClockArgs) -> anyhow::Result<ClockDocument> {
             })?
         }
         None => {
-            let own = node.status_of(&[node.id()], args.timeout);
-            let links = own.iter().flat_map(|own| &own.links);
-            let host = links.filter(|link| link.name == "host").flat_map(|link| &link.hops);
-            *host.copied().collect::<Vec<_>>().first().context(
+            let until = Instant::now() + HOST_WITHIN;
+            let found = wait_for(until, stop, "no node of this host yet", || host(node))?;
+            found.context(
                 "no node runs on this host: start `paceline node`, or measure a server with --server HOST:PORT",
             )?
         }

@@ -93,10 +93,13 @@ pub(crate) fn text(path: &Path) -> std::io::Result<String> {
 /// Returns the default file: `$PACELINE_CONFIG`, which must exist, else the user's, else the
 /// system's.
 pub(crate) fn find() -> Option<PathBuf> {
-    search(|name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+    find_with(|name: &str| {
+        std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    })
 }
 
-fn search(named: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+/// Like [`find`], with the variables of another process.
+pub(crate) fn find_with(named: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     named(VARIABLE).or_else(|| places(named).into_iter().find(|path| path.is_file()))
 }
 

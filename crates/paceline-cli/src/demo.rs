@@ -17,6 +17,7 @@ mod verdict;
 mod view;
 mod world;
 
+pub(crate) use children::running;
 pub(crate) use role::{RoleArgs, run_role};
 
 use crate::args;
@@ -26,6 +27,7 @@ use paceline_tool::exit::{self, INTERRUPTED, REFUSED};
 use paceline_tool::show::{self, Block};
 use paceline_tool::stop::Stop;
 use scenario::WARM_UP;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use verdict::State;
@@ -79,6 +81,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         // A consumer of JSON does not read notes.
         show::note(&format!("dashboard: {}", http.url()));
     }
+    // Its nodes are apart from those of the user, as if on hosts of their own.
+    let look = list_command(&children.robot())?;
+    show::note(&format!("in another terminal: {look}"));
     let mut demo = Demo { args, state: State::default(), block: Block::on_stdout() };
     let whole = demo.watch(&mut children, &stop)?;
     drop(http);
@@ -89,6 +94,23 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         (true, true) => ExitCode::SUCCESS,
         (true, false) => ExitCode::from(REFUSED),
     })
+}
+
+/// Returns the command that lists the nodes in a runtime folder, for a shell in the current folder.
+pub(crate) fn list_command(runtime_dir: &Path) -> anyhow::Result<String> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let words = crate::again::words()?;
+    let words = words.iter().map(|word| {
+        let word = Path::new(word);
+        match word.strip_prefix(&here) {
+            // A shell does not look for programs in the current folder.
+            Ok(name) if name.components().count() == 1 => format!("./{}", name.display()),
+            Ok(below) => below.display().to_string(),
+            Err(_) => word.display().to_string(),
+        }
+    });
+    let words: Vec<String> = words.collect();
+    Ok(format!("{} ls --runtime-dir {}", words.join(" "), runtime_dir.display()))
 }
 
 struct Demo<'a> {

@@ -5,6 +5,7 @@ mod host;
 mod limits;
 mod node;
 mod row;
+mod running;
 mod security;
 mod timer;
 mod tools;
@@ -34,10 +35,10 @@ pub(crate) struct DoctorArgs {
     /// This host's node then includes the cost in admission.
     #[arg(long, conflicts_with = "runtime_dir")]
     calibrate: bool,
-    /// Checks the peers that the configuration lets in, and their rights
+    /// Checks the peers that the running node or its configuration lets in, and their rights
     #[arg(long, conflicts_with = "calibrate")]
     security: bool,
-    /// Configuration file for --security; default: the file that the node reads
+    /// Configuration file for --security; default: the settings of the running node, else the file that the node reads
     #[arg(long, value_name = "FILE", requires = "security")]
     config: Option<PathBuf>,
     /// File for the calibration; default: the file that the node reads
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
         return calibration::run(args.out.clone(), args.json);
     }
     let rows = match args.security {
-        true => security::rows(args.config.clone())?,
+        true => security::rows(args.config.clone(), args.runtime_dir.clone())?,
         false => rows(args.runtime_dir.clone()),
     };
     let ok = !rows.iter().any(|row| row.needed && row.state == State::Lack);

@@ -9,11 +9,12 @@ mod view;
 
 use crate::args;
 use crate::config::NodeArgs;
+use crate::demo;
 use crate::status::settle;
 use paceline::Pattern;
 use paceline_http::status::StatusDocument;
-use paceline_tool::show;
 use paceline_tool::stop::Stop;
+use paceline_tool::{show, table};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -34,6 +35,9 @@ pub(crate) struct LsArgs {
     /// Prints one JSON document
     #[arg(long)]
     json: bool,
+    /// Shows whole names on a terminal too, over several lines if necessary
+    #[arg(long)]
+    wide: bool,
     /// Shows the reservations instead: publisher, subscription, path, and the resources on each
     /// node
     #[arg(long)]
@@ -50,6 +54,9 @@ pub(crate) struct LsArgs {
 /// Lists once.
 pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
+    if args.wide {
+        table::keep_whole();
+    }
     let node = args.node.open_guest("ls")?;
     settle(&node, args.timeout, &stop);
     if let Some(world) = &args.objects {
@@ -79,6 +86,12 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
         show::text(&reservations::tables(&document))?;
     } else {
         show::text(&view::tables(&document))?;
+        if document.nodes.is_empty() {
+            for robot in demo::running() {
+                let command = demo::list_command(&robot)?;
+                show::line(&format!("a demo runs on this host, with nodes of its own: {command}"))?;
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

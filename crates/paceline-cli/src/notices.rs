@@ -149,10 +149,14 @@ fn line(notice: Notice, text: &str, publishers: &[String]) -> String {
     }
 }
 
-/// Returns the name of a publisher for messages: its tag and the name of its node.
-pub(crate) fn publisher(sources: &[SourceView], id: PublisherId) -> String {
-    let source = sources.iter().find(|source| source.publisher == id);
-    source.map_or_else(|| format!("publisher {id}"), |it| format!("{} of {}", it.tag, it.node))
+/// Returns the name of a publisher for messages: its tag and the name of its node. `node` knows the name of the latter
+/// without the publisher, which may have ended.
+pub(crate) fn publisher(node: &Node, sources: &[SourceView], id: PublisherId) -> String {
+    if let Some(it) = sources.iter().find(|source| source.publisher == id) {
+        return format!("{} of {}", it.tag, it.node);
+    }
+    let found = node.nodes().into_iter().find(|(of, _)| *of == id.node);
+    found.map_or_else(|| format!("publisher {id}"), |(_, name)| format!("a publisher of {name}"))
 }
 
 /// Returns true if the path leads only through processes of this host.

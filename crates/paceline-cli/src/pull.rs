@@ -125,7 +125,8 @@ fn requested<'a>(
         pull = pull.timeout(timeout);
     }
     pull.check()?;
-    Ok(pull)
+    // The command has waited until the registry is complete.
+    Ok(pull.at_once())
 }
 
 /// Maps wrong arguments to a usage error, and missing samples to "not delivered".

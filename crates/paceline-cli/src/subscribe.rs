@@ -2,29 +2,38 @@
 
 mod args;
 mod dry_run;
+mod explain;
+mod joined;
+mod lines;
 mod rates;
+mod report;
 mod summary;
 mod timed;
 
 pub(crate) use args::SubArgs;
 
+use crate::args::RequestedRate;
 use crate::notices::{self, Notice, Notices};
 use crate::payload::{LatestForm, SampleLine, Sink};
-use crate::shortfall::{self, Published};
+use crate::shortfall::Published;
 use crate::status::published_tags;
 use crate::tally::Tally;
+use explain::Explainer;
+use joined::Joined;
+use lines::Lines;
 use paceline::contract::{BestEffort, Offer, Refusal};
 use paceline::status::{Excess, PublisherId, SourceView};
 use paceline::{Node, RecvError, Sample, SubscribeError, Subscriber, SubscriberEvent};
 use paceline_media::Format;
-use paceline_tool::exit::{self, INTERRUPTED};
+use paceline_tool::exit;
 use paceline_tool::show::{self, Block};
 use paceline_tool::stop::{STOP_SLICE, Stop};
 use rates::Rates;
+use report::Losses;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use summary::{Summary, SummaryLine};
 
 const TICK: Duration = Duration::from_secs(1);
 /// The most offers that `--take-offer` takes.
@@ -56,8 +65,10 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let subscriber = declare(&node, args).map_err(|error| {
         if matches!(error, SubscribeError::Closed) { error.into() } else { exit::usage(error) }
     })?;
-    let session = Session::new(args, &node, subscriber, sink);
-    let done = session.run(&stop);
+    let done = std::thread::scope(|scope| {
+        let explainer = Explainer::start(scope, &node, &args.pattern);
+        Session::new(args, &node, subscriber, sink, explainer).run(&stop)
+    });
     node.close();
     done
 }
@@ -82,21 +93,50 @@ struct Session<'a> {
     heard: bool,
     noted: bool,
     noted_key: bool,
-    refused: BTreeMap<PublisherId, String>,
+    refused: BTreeMap<PublisherId, Refused>,
     granted: BTreeSet<PublisherId>,
     notices: Notices,
     /// The publishers of the events that are being processed, once one of them is needed.
     known: Option<Vec<SourceView>>,
     /// The number of offers that may still be taken.
     offers: u32,
+    /// The requested rate, also after a change.
+    asked: RequestedRate,
+    /// The publishing rates since the start, and in this second.
     published: Published,
+    recent: Published,
+    joined: Joined,
+    losses: Losses,
+    explainer: Explainer,
+    lines: Lines,
     rates: Rates,
     began: Instant,
     tick: Instant,
 }
 
+/// A refused request.
+struct Refused {
+    /// The publisher, such as `a/b of pub-b`, or the node that refuses for all of them.
+    by: String,
+    /// `refused`, or the kind of a worse service that `--require` does not accept.
+    answer: &'static str,
+    why: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.by, self.answer, self.why)
+    }
+}
+
 impl<'a> Session<'a> {
-    fn new(args: &'a SubArgs, node: &'a Node, subscriber: Subscriber, sink: Sink) -> Self {
+    fn new(
+        args: &'a SubArgs,
+        node: &'a Node,
+        subscriber: Subscriber,
+        sink: Sink,
+        explainer: Explainer,
+    ) -> Self {
         let began = Instant::now();
         Self {
             block: if args.to_stdout() { Block::on_stderr() } else { Block::on_stdout() },
@@ -115,7 +155,13 @@ impl<'a> Session<'a> {
             notices: Notices::default(),
             known: None,
             offers: OFFERS_MAX,
+            asked: args.wish.requested_rate(),
             published: Published::default(),
+            recent: Published::default(),
+            joined: Joined::default(),
+            losses: Losses::default(),
+            explainer,
+            lines: Lines::of(args),
             rates: Rates::default(),
             began,
             tick: began + TICK,
@@ -161,12 +207,14 @@ impl<'a> Session<'a> {
         let now = Instant::now();
         self.heard = true;
         self.published.add(delivery);
+        self.recent.add(delivery);
+        self.joined.add(delivery, now);
         self.compare(delivery);
         self.total.add(delivery, now);
         self.window.add(delivery, now);
         if self.args.json {
             show::json(&SampleLine::new(delivery, self.args.read_card))?;
-        } else {
+        } else if !self.lines.print(delivery)? {
             self.latest.take(delivery);
         }
         self.sink.write(delivery, self.args.wish.requested_rate(), self.node)
@@ -188,6 +236,7 @@ impl<'a> Session<'a> {
                 }
                 SubscriberEvent::Publishers(publishers) => {
                     self.heard |= !publishers.is_empty();
+                    self.recent.retain(&publishers);
                     self.args.wish.check(self.node, &self.args.pattern)?;
                 }
                 SubscriberEvent::Granted(grant) => {
@@ -212,12 +261,13 @@ impl<'a> Session<'a> {
                 }
                 SubscriberEvent::Changed { form, within, loss, .. } => {
                     self.refused.clear();
+                    self.asked = RequestedRate::of(form.rate);
                     let asked = show::requested(form, within, loss);
                     show::note(&format!("the request changed: {asked}"));
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
                     for refusal in &refusals {
-                        show::note(&show::refused(refusal));
+                        show::note(&format!("refused: {}: {refusal}", self.name_of(refusal)));
                     }
                     if refusals.iter().any(|refusal| self.take_offer(&refusal.offer)) {
                         continue;
@@ -272,11 +322,25 @@ impl<'a> Session<'a> {
         if !self.noted_key && self.total.delivered == 0 && self.refused.is_empty() {
             self.note_key_picture();
         }
-        if !self.args.json && self.total.delivered > 0 {
-            let text = self.second();
-            self.block.update(&text)?;
-        }
+        self.report_second(now)?;
         self.window = self.window.next();
+        self.recent = self.recent.next();
+        Ok(())
+    }
+
+    /// Prints the line about the last second, or the losses of payloads that are printed.
+    fn report_second(&mut self, now: Instant) -> anyhow::Result<()> {
+        if self.args.json || self.total.delivered == 0 {
+            return Ok(());
+        }
+        let lost = self.lost(now);
+        self.losses.reason = self.explainer.next(lost.is_any(), &self.subscriber.drops());
+        let text = self.second(&lost);
+        match self.lines.are_printed() {
+            true if lost.are_counted() => show::note(&text),
+            true => {}
+            false => self.block.update(&text)?,
+        }
         Ok(())
     }
 
@@ -295,13 +359,10 @@ impl<'a> Session<'a> {
 
     fn report_refusal(&mut self, publisher: PublisherId, refusal: &Refusal) {
         self.heard = true;
-        if refusal.is_for_all() {
-            show::note(&show::refused(refusal));
-        } else {
-            self.notice(Notice::Refused, publisher, refusal.to_string());
-        }
+        let (by, why) = (self.name_of(refusal), refusal.to_string());
+        self.notices.add(Notice::Refused, by.clone(), why.clone(), Instant::now());
         if !self.take_offer(&refusal.offer) {
-            self.refused.insert(publisher, refusal.to_string());
+            self.refused.insert(publisher, Refused { by, answer: "refused", why });
         }
     }
 
@@ -317,7 +378,9 @@ impl<'a> Session<'a> {
         let text = notices::reason(why, local);
         self.notice(Notice::BestEffort, publisher, text);
         if why.is_no() && self.args.require {
-            self.refused.insert(publisher, format!("no contract: {why}"));
+            let by = self.name(publisher);
+            let (answer, why) = ("granted no contract", why.to_string());
+            self.refused.insert(publisher, Refused { by, answer, why });
         }
     }
 
@@ -345,8 +408,19 @@ impl<'a> Session<'a> {
     }
 
     fn notice(&mut self, notice: Notice, publisher: PublisherId, text: String) {
-        let name = notices::publisher(self.known(), publisher);
+        let name = self.name(publisher);
         self.notices.add(notice, name, text, Instant::now());
+    }
+
+    /// Returns the name of a publisher.
+    fn name(&mut self, publisher: PublisherId) -> String {
+        let node = self.node;
+        notices::publisher(node, self.known(), publisher)
+    }
+
+    /// Returns the publisher that a refusal concerns, or the node that refuses for all publishers.
+    fn name_of(&mut self, refusal: &Refusal) -> String {
+        if refusal.is_for_all() { refusal.node_name.clone() } else { self.name(refusal.publisher) }
     }
 
     fn known(&mut self) -> &[SourceView] {
@@ -356,136 +430,5 @@ impl<'a> Session<'a> {
 
     fn print(&mut self, lines: &[String]) {
         lines.iter().for_each(|line| show::note(line));
-    }
-
-    fn second(&self) -> String {
-        let (window, ages) = (&self.window, self.window.ages());
-        let dropped = self.subscriber.drops();
-        if window.delivered == 0 {
-            return format!("no new samples  dropped {}", show::drops(&dropped));
-        }
-        format!(
-            "average rate: {:.2} Hz  {}  age p50 {} p99 {} max {} ms  late {}  dropped {}{}",
-            window.rate_hz(),
-            self.latest,
-            show::millis(ages.p50),
-            show::millis(ages.p99),
-            show::millis(ages.max),
-            window.late,
-            show::drops(&dropped),
-            self.synchronised(),
-        )
-    }
-
-    /// Returns all matching publishers, including those that refused.
-    fn sources(&self) -> Vec<SourceView> {
-        self.node.sources(&self.args.pattern)
-    }
-
-    /// Returns the dominant reason if fewer samples arrived than requested.
-    fn reason(&self, end: &End) -> Option<String> {
-        if let Some((publisher, refusal)) = self.refused.first_key_value() {
-            let name = notices::publisher(&self.sources(), *publisher);
-            return Some(format!("{name} refused: {refusal}"));
-        }
-        let (delivered, asked) = (self.total.delivered, self.args.wish.requested_rate());
-        let sources = self.sources();
-        let few = self.args.count.is_some_and(|count| delivered < count) || delivered == 0;
-        let drops = self.subscriber.drops();
-        let short = || self.published.is_short(&self.total, asked, Instant::now());
-        if !few && drops.total() == 0 && (sources.is_empty() || !short()) {
-            return None;
-        }
-        if !self.heard && sources.is_empty() {
-            // A user who stops before a publisher exists does not need a reason.
-            return (!matches!(end, End::Stopped)).then(|| {
-                format!(
-                    "no publisher on {}; {}; check the tag or start a publisher",
-                    self.args.pattern,
-                    published_tags(self.node)
-                )
-            });
-        }
-        let longer = "--timeout or a lower --count";
-        Some(shortfall::reason(self.node, &sources, &drops, asked, longer))
-    }
-
-    fn summary(&mut self, reason: Option<&str>) -> anyhow::Result<()> {
-        let (total, ages) = (&self.total, self.total.ages());
-        let (dropped, missing) = (self.subscriber.drops(), self.subscriber.missing());
-        if self.args.json {
-            let refused = self.refused.values().cloned().collect();
-            return show::json(&SummaryLine {
-                summary: Summary {
-                    delivered: total.delivered,
-                    bytes: total.bytes,
-                    rate_hz: total.rate_hz(),
-                    late: total.late,
-                    missing,
-                    dropped,
-                    age_us: ages,
-                    decisions: self.decisions(),
-                    spacing: self.subscriber.spacing_report().map(Into::into),
-                    sync: self.subscriber.sync_report().map(Into::into),
-                    refused,
-                    reason: reason.map(str::to_owned),
-                },
-            });
-        }
-        let age = match total.delivered {
-            0 => String::new(),
-            _ => format!(
-                ", {:.2} Hz; age p50 {} p99 {} max {} ms",
-                total.rate_hz(),
-                show::millis(ages.p50),
-                show::millis(ages.p99),
-                show::millis(ages.max)
-            ),
-        };
-        let Tally { delivered, bytes, late, .. } = total;
-        let fewer =
-            reason.map(|reason| format!("; fewer than requested: {reason}")).unwrap_or_default();
-        let missing = match missing {
-            0 => String::new(),
-            _ => format!("; missing {missing}"),
-        };
-        let text = format!(
-            "delivered {delivered} samples, {bytes} bytes{age}; late {late}{missing}; dropped {}{}{fewer}",
-            show::drops(&dropped),
-            self.synchronised()
-        );
-        if self.args.to_stdout() {
-            show::note(&text)
-        } else {
-            show::line(&text)?
-        }
-        Ok(())
-    }
-
-    fn verdict(&self, end: &End, reason: Option<String>) -> anyhow::Result<ExitCode> {
-        let (delivered, wanted) = (self.total.delivered, self.args.count);
-        match end {
-            End::Count => return Ok(ExitCode::SUCCESS),
-            End::Stopped if wanted.is_some() => return Ok(ExitCode::from(INTERRUPTED)),
-            End::Timeout if wanted.is_none() && delivered > 0 => return Ok(ExitCode::SUCCESS),
-            End::Stopped if delivered > 0 || self.refused.is_empty() => {
-                return Ok(ExitCode::SUCCESS);
-            }
-            End::Refused | End::Timeout | End::Stopped => {}
-        }
-        let asked = wanted
-            .map_or_else(|| "no sample".to_owned(), |n| format!("{delivered} of {n} samples"));
-        let waited = match (end, self.args.timeout) {
-            (End::Refused, _) => "and --require".to_owned(),
-            (End::Count | End::Timeout | End::Stopped, Some(timeout)) => {
-                format!("within --timeout {}s", timeout.as_secs_f64())
-            }
-            (End::Count | End::Timeout | End::Stopped, None) => {
-                "before the command ended".to_owned()
-            }
-        };
-        let why = reason
-            .unwrap_or_else(|| "the command was ended before a publisher appeared".to_owned());
-        Err(exit::refused(format!("{asked} {waited}: {why}")))
     }
 }

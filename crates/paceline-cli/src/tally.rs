@@ -86,6 +86,11 @@ impl Tally {
         }
     }
 
+    /// Returns the time since the beginning of the first interval; zero without a sample.
+    pub(crate) fn lasts(&self, now: Instant) -> Duration {
+        self.from.map(|from| now.saturating_duration_since(from)).unwrap_or_default()
+    }
+
     /// Like [`Self::rate_hz`], but a silence of more than two periods at the end lowers the rate.
     pub(crate) fn rate_until_hz(&self, now: Instant, period: Duration) -> f64 {
         match (self.from, self.last) {
@@ -121,6 +126,7 @@ mod tests {
         assert!((until(3_050) - 10.0).abs() < 1e-9, "no sample was due");
         assert!((until(6_200) - 5.0).abs() < 1e-9, "no sample since the middle");
         let mut second = tally.next();
+        assert_eq!(second.lasts(start + Duration::from_millis(3_250)), period * 5 / 2);
         second.arrive(start + Duration::from_millis(3_200));
         assert!((second.rate_hz() - 5.0).abs() < 1e-9);
     }

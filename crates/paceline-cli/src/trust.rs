@@ -16,6 +16,7 @@ use paceline_tool::exit;
 use paceline_tool::host::this_host;
 use paceline_tool::show;
 use paceline_tool::stop::Stop;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr as _;
@@ -114,9 +115,11 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             let authority = Authority::open(&folder(dir)?)?;
             let out = out.unwrap_or_else(|| PathBuf::from(&name));
             authority.issue(&name, days, &out)?;
+            let out = absolute(&out)?;
             let shown = out.display();
             show::line(&format!(
-                "issued to {name} for {days} days; copy the folder {shown} to it and set in its configuration:\n{}",
+                "issued to {name} for {days} days; copy the folder {shown} to the same path on its machine, and set in the \
+                 configuration there:\n{}",
                 settings(&name, &out)
             ))?;
         }
@@ -125,10 +128,9 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             let authority = Authority::open(&folder(dir)?)?;
             let invitation = Invitation::open(&listen, &name, days)?;
             show::line(&format!(
-                "on the other machine, within {} minutes: paceline trust join {}:{} {}",
+                "on the other machine, within {} minutes: paceline trust join {} {}",
                 invite::WAIT.as_secs() / 60,
-                this_host().as_deref().unwrap_or("HOST"),
-                invitation.port()?,
+                reachable(&listen, invitation.port()?, this_host().as_deref()),
                 invitation.code()
             ))?;
             let stop = Stop::on_signals()?;
@@ -144,7 +146,7 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
             show::line(&format!(
                 "joined as {}; set in the configuration of this node:\n{}",
                 issued.name,
-                settings(&issued.name, &out)
+                settings(&issued.name, &absolute(&out)?)
             ))?;
         }
         Action::Revoke { name, dir } => {
@@ -158,11 +160,28 @@ pub(crate) fn run(args: TrustArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns an absolute path: the configuration accepts no others, because a service has another current folder.
+fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("no absolute path of {}", path.display()))
+}
+
+/// Returns the address at which another machine reaches an invitation: the host of `listen`, or the name of this host if
+/// that is no address of one host.
+fn reachable(listen: &str, port: u16, this_host: Option<&str>) -> String {
+    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host);
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let everywhere = host.is_empty() || ip.is_ok_and(|ip| ip.is_unspecified());
+    let host = if everywhere { this_host.unwrap_or("HOST") } else { host };
+    format!("{host}:{port}")
+}
+
 /// Returns the settings for the files of a node.
 fn settings(name: &str, out: &Path) -> String {
-    let file = |end: &str| out.join(end).display().to_string();
+    // The strings of TOML escape quotation marks and backslashes.
+    let file = |end: &str| toml::Value::from(out.join(end).display().to_string()).to_string();
     format!(
-        "policy = \"{}\"\n[[link]]\ntls_cert = \"{}\"\ntls_key = \"{}\"\ntls_ca = \"{}\"",
+        "policy = {}\n[[link]]\nlisten = [\"quic/0.0.0.0:7600\"] # or connect = [\"quic/HOST:7600\"]\n\
+         tls_cert = {}\ntls_key = {}\ntls_ca = {}",
         file("policy.toml"),
         file(&format!("{name}.pem")),
         file(&format!("{name}.key")),
@@ -192,4 +211,33 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         "name '{}': must be 1 to 63 letters, digits, '-', '_' or '.', such as robot",
         name.escape_debug()
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invitation_names_the_address_at_which_it_listens() {
+        for (listen, shown) in [
+            ("0.0.0.0:7601", "laptop:9"),
+            ("[::]:0", "laptop:9"),
+            (":7601", "laptop:9"),
+            ("192.168.1.5:7601", "192.168.1.5:9"),
+            ("[fe80::1]:0", "[fe80::1]:9"),
+            ("robot.example:7601", "robot.example:9"),
+        ] {
+            assert_eq!(reachable(listen, 9, Some("laptop")), shown, "{listen}");
+        }
+        assert_eq!(reachable("0.0.0.0:1", 9, None), "HOST:9");
+    }
+
+    #[test]
+    fn settings_are_valid_for_any_folder() {
+        for folder in ["/etc/paceline/robot", "/a \"quoted\" \\ folder"] {
+            let table: toml::Table = toml::from_str(&settings("robot", Path::new(folder))).unwrap();
+            let policy = table["policy"].as_str().unwrap();
+            assert_eq!(policy, format!("{folder}/policy.toml"));
+        }
+    }
 }

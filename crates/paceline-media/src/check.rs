@@ -39,7 +39,7 @@ impl FromStr for Size {
     type Err = MediaError;
 
     fn from_str(text: &str) -> Result<Self, MediaError> {
-        let Some((width, height)) = text.split_once('x') else {
+        let Some((width, height)) = text.split_once(['x', 'X']) else {
             return Err(MediaError::SizeText { text: excerpt(text) });
         };
         Self::new(parse_side("width", width)?, parse_side("height", height)?)
@@ -82,6 +82,7 @@ mod tests {
         for text in ["1x1", "640x480", "16384x4096", "4096x16384"] {
             assert_eq!(text.parse::<Size>().unwrap().to_string(), text);
         }
+        assert_eq!("640X480".parse::<Size>(), "640x480".parse());
         assert_eq!(Size::new(3, 5).unwrap().chroma(), Size { width: 2, height: 3 });
     }
 

@@ -167,12 +167,18 @@ impl fmt::Display for UnitError {
             }
             Self::Missing { number, quantity, seconds } => {
                 let (mut first, mut other) = quantity.suggested();
-                if *seconds {
+                // A fraction of a duration is usually seconds too.
+                let unclear = *quantity == Quantity::Duration && number.contains('.');
+                if *seconds || unclear {
                     (first, other) = (other, first);
                 }
                 write!(f, "needs a unit: {number}{}", first.0)?;
-                if let Some((value, _)) = scaled(number, first.1) {
-                    write!(f, ", {}{}", Decimal(value, other.1), other.0)?;
+                match scaled(number, first.1).map(|(value, _)| Decimal(value, other.1)) {
+                    Some(same) if unclear => {
+                        write!(f, " ({same}{}) or {number}{}?", other.0, other.0)?;
+                    }
+                    Some(same) => write!(f, ", {same}{}", other.0)?,
+                    None => {}
                 }
                 quantity
             }

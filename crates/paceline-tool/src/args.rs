@@ -36,9 +36,17 @@ pub fn whole(text: &str, min: u64, max: u64, fix: &str) -> Result<u64, String> {
     }
 }
 
-/// Parses a rate in samples per second.
+/// Parses a rate in samples per second, such as `10`, `10Hz` or `29.97 hz`.
 pub fn rate(text: &str) -> Result<f64, String> {
-    number(text, RATE_MIN, RATE_MAX, "Hz", "leave it out for every sample")
+    hertz(text, "leave it out for every sample")
+}
+
+/// Parses a rate like [`rate`]; `fix` follows an error.
+pub fn hertz(text: &str, fix: &str) -> Result<f64, String> {
+    let unit = text.len().checked_sub(2).and_then(|at| text.split_at_checked(at));
+    let number_of = unit.filter(|(_, unit)| unit.eq_ignore_ascii_case("hz"));
+    let digits = number_of.map_or(text, |(digits, _)| digits.trim_end());
+    number(digits, RATE_MIN, RATE_MAX, "Hz", fix)
 }
 
 /// Parses a bit rate of pictures or sound such as `500kbit`.
@@ -118,7 +126,7 @@ pub fn size(text: &str) -> Result<Size, String> {
 /// Parses `RATExCHANNELS`: samples per second and the number of channels.
 pub fn audio(text: &str) -> Result<(u32, u8), String> {
     let fix = "write RATExCHANNELS, such as 8000x1";
-    let (rate, channels) = text.split_once('x').ok_or_else(|| format!("has no x; {fix}"))?;
+    let (rate, channels) = text.split_once(['x', 'X']).ok_or_else(|| format!("has no x; {fix}"))?;
     let (min, max) = (u64::from(RATE_MIN_AUDIO), u64::from(RATE_MAX_AUDIO));
     let rate = whole(rate, min, max, fix).map_err(|error| format!("rate '{rate}': {error}"))?;
     let channels = whole(channels, 1, u64::from(CHANNELS_MAX), fix)

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use paceline::LossTolerance;
-use paceline::contract::{Form, Refusal};
+use paceline::contract::Form;
 use paceline::text::{escape_except, is_unprintable};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -27,14 +27,6 @@ impl std::error::Error for StdoutClosed {}
 /// Escapes control characters and marks of writing direction; keeps line breaks and tabs.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     escape_except(text, &['\n', '\t'])
-}
-
-/// Returns the line for a refusal.
-pub fn refused(refusal: &Refusal) -> String {
-    if refusal.is_for_all() {
-        return format!("refused: {refusal}");
-    }
-    format!("refused: publisher {}: {refusal}", refusal.publisher)
 }
 
 /// Writes one line to standard output.

@@ -1,12 +1,13 @@
-//! Errors for flags that an earlier version, or a user's guess, spells in another way.
+//! Errors for flags that an earlier version, another program, or a user's guess spells in another way.
 
 use crate::exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// An old or guessed flag, the flag to use, and an example of it.
-const RENAMED: [(&str, &str, &str); 13] = [
+/// A flag that does not exist, an option of the commands to which the advice applies, and what to write instead. The
+/// first match applies.
+const RENAMED: &[(&str, &str, &str)] = &[
     ("--seconds", "duration", "--duration 10s"),
     ("--time", "from", "--from -10s --to -5s, either of which may be left out"),
     ("--hz", "max-hz", "--max-hz 10"),
@@ -19,6 +20,30 @@ const RENAMED: [(&str, &str, &str); 13] = [
     ("--resolution", "size", "--size 320x240"),
     ("--output", "out", "--out run.mcap"),
     ("--wait", "timeout", "--timeout 5s"),
+    // Flags of mosquitto_sub, nats, kcat, ros2 topic and Zenoh's examples.
+    ("-t", "link", "the tag without a flag, such as robot/camera"),
+    ("-k", "link", "the tag without a flag, such as robot/camera"),
+    ("-m", "test-card", "the value after the tag: paceline pub robot/goal left"),
+    ("-r", "hz", "--hz 10"),
+    ("-n", "count", "--count 10"),
+    ("-c", "count", "--count 10"),
+    ("-C", "count", "--count 10"),
+    (
+        "--once",
+        "test-card",
+        "no flag, because a value is published once: paceline pub robot/goal left",
+    ),
+    ("--once", "count", "--count 1"),
+    (
+        "--translate",
+        "out",
+        "--out -, and a pipe to the program: paceline sub robot/pose --out - | jq .x",
+    ),
+    ("--raw", "out", "--out - for the payloads unchanged: paceline sub robot/pose --out -"),
+    ("-e", "link", "--link connect=tcp/HOST:7600"),
+    ("--connect", "link", "--link connect=tcp/HOST:7600"),
+    ("-s", "link", "--link connect=tcp/HOST:7600"),
+    ("--server", "link", "--link connect=tcp/HOST:7600"),
     // Only a pull has the second without the first.
     (
         "--bitrate",

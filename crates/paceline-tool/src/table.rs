@@ -2,7 +2,7 @@
 
 use crate::show;
 use paceline::text::escape;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -15,24 +15,30 @@ pub enum Align {
     Right,
 }
 
-/// Maximum width of a table in characters, except on a terminal.
+/// Maximum width of a table in characters, unless [`fit_terminal`] was called.
 pub const WIDTH: usize = 100;
 
-/// The width of the terminal on which this process prints tables.
-static TERMINAL: OnceLock<usize> = OnceLock::new();
+/// The width of the tables that this process prints; 0 if it is not set.
+static OUTPUT: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes tables as wide as the terminal, if standard output is one. On a terminal of less than 80 columns their lines
-/// continue on the next one, because shorter names say nothing.
+/// Makes tables as wide as the terminal, or as their cells if standard output is none: a program needs whole names. On a
+/// terminal of less than 80 columns their lines continue on the next one, because shorter names say nothing.
 pub fn fit_terminal() {
-    if let Some(columns) = show::stdout_columns() {
-        // A second command in the same process prints on the same terminal.
-        let _ = TERMINAL.set(columns.max(80));
-    }
+    let columns = show::stdout_columns().map_or(usize::MAX, |columns| columns.max(80));
+    OUTPUT.store(columns, Ordering::Relaxed);
 }
 
-/// Returns the width of tables: the width of the terminal, or [`WIDTH`].
+/// Makes tables as wide as their cells, also on a terminal.
+pub fn keep_whole() {
+    OUTPUT.store(usize::MAX, Ordering::Relaxed);
+}
+
+/// Returns the width of tables: the width of the terminal, no limit for another output, or [`WIDTH`].
 pub fn width() -> usize {
-    TERMINAL.get().copied().unwrap_or(WIDTH)
+    match OUTPUT.load(Ordering::Relaxed) {
+        0 => WIDTH,
+        width => width,
+    }
 }
 
 /// Rows under a header. Columns are as wide as their cells.

@@ -198,6 +198,11 @@ impl LinkConfig {
         endpoints.all(|endpoint| endpoint.starts_with("unix/"))
     }
 
+    /// Returns true if this end connects to a neighbour.
+    pub(crate) const fn connects(&self) -> bool {
+        !self.connect.is_empty()
+    }
+
     /// Returns true if everything on the link is encrypted, or does not leave the host.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {

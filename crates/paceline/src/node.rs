@@ -268,6 +268,16 @@ impl Node {
         answer.recv().unwrap_or_default()
     }
 
+    /// Returns true if the registry of this node is complete: each link that connects has a neighbour, every neighbour of
+    /// a known node is known, and the neighbours of this node know it. Another reachable node may have started a moment ago. Sends nothing.
+    ///
+    /// Returns false as long as this node has no neighbour.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        let (reply, answer) = std::sync::mpsc::channel();
+        self.inner.commands.send(Command::IsComplete(reply)) && answer.recv().unwrap_or(false)
+    }
+
     /// Returns the nodes, including this one, that can be reached without crossing a link that has
     /// a capacity. Requests to them use no capacity of such a link.
     #[must_use]

@@ -76,7 +76,8 @@ impl Draft {
     const fn new(tag: Tag) -> Self {
         let selection = Selection::Newest(1);
         let find = Find { tag, publisher: None, selection, rate: Rate::ALL, after: None };
-        let wanted = Wanted { find, form: Form::FULL, from: None, order: None, until: None };
+        let wanted =
+            Wanted { find, form: Form::FULL, from: None, order: None, until: None, at_once: false };
         Self { wanted, timeout: None, selected_by: None, scaled_by: None, from_by: None }
     }
 
@@ -252,6 +253,15 @@ impl<'a> PullBuilder<'a> {
                 return Err(PullError::ZeroTimeout);
             }
             draft.timeout = Some(timeout);
+            Ok(())
+        })
+    }
+
+    /// Returns an error at once if no node has a buffer of the tag and the registry of this node is
+    /// [complete](Node::is_complete). By default a pull waits up to 2 s for a buffer that was opened a moment ago.
+    pub fn at_once(self) -> Self {
+        self.set(|draft| {
+            draft.wanted.at_once = true;
             Ok(())
         })
     }

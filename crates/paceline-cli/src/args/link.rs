@@ -3,7 +3,7 @@
 use super::{capacity, name};
 use paceline::class::{LinkClass, Policy};
 use paceline::{Capacity, LinkConfig, MulticastRange};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 const KEYS: &str = "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, multicast, ordered, insecure";
@@ -56,6 +56,15 @@ impl TlsSpec {
 }
 
 impl LinkSpec {
+    /// Returns this link of a process whose current folder is `folder`.
+    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+        let TlsSpec { cert, key, ca } = &mut self.tls;
+        for file in [cert, key, ca].into_iter().flatten() {
+            *file = folder.join(&*file);
+        }
+        self
+    }
+
     /// Returns the library's configuration of this link. `number` names a link without a name.
     pub(crate) fn config(&self, number: usize) -> LinkConfig {
         let mut link = LinkConfig::new(&self.name(number)).policy(self.policy);

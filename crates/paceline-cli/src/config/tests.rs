@@ -574,8 +574,8 @@ fn files_are_searched_in_the_documented_places() {
         move |name: &str| pairs.iter().find(|(n, _)| n == name).map(|(_, path)| path.clone())
     };
     let named = Path::new("/no/such/file");
-    assert_eq!(search(env(&[(VARIABLE, named), ("XDG_CONFIG_HOME", &dir)])), Some(named.into()));
-    assert_eq!(search(env(&[("XDG_CONFIG_HOME", &dir), ("HOME", named)])), Some(user.clone()));
+    assert_eq!(find_with(env(&[(VARIABLE, named), ("XDG_CONFIG_HOME", &dir)])), Some(named.into()));
+    assert_eq!(find_with(env(&[("XDG_CONFIG_HOME", &dir), ("HOME", named)])), Some(user.clone()));
     let places = places(env(&[("HOME", Path::new("/home/ada"))]));
     assert_eq!(places[0], Path::new("/home/ada/.config/paceline/config.toml"));
     assert_eq!(places[1], Path::new("/etc/paceline/config.toml"));

@@ -5,6 +5,7 @@ use super::scenario::Role;
 use anyhow::Context as _;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Stdio};
@@ -60,6 +61,20 @@ impl Drop for Running {
     }
 }
 
+/// The beginning of the names of the temporary folders of demos.
+const FOLDERS: &str = "paceline-demo-";
+
+/// Returns the runtime folders of the robots of all demos that run on this host.
+pub(crate) fn running() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(FOLDERS));
+    let robots = folders.map(|entry| entry.path().join(Role::Robot.name()));
+    let mut robots: Vec<PathBuf> =
+        robots.filter(|robot| UnixStream::connect(robot.join("node.sock")).is_ok()).collect();
+    robots.sort();
+    robots
+}
+
 /// A temporary folder; dropping this deletes it.
 struct Folder(PathBuf);
 
@@ -72,8 +87,7 @@ impl Drop for Folder {
 impl Children {
     /// Starts the three nodes. Each has its own runtime folder, as if on its own host.
     pub(crate) fn start() -> anyhow::Result<Self> {
-        let folder =
-            Folder(std::env::temp_dir().join(format!("paceline-demo-{}", std::process::id())));
+        let folder = Folder(std::env::temp_dir().join(format!("{FOLDERS}{}", std::process::id())));
         let [thin, lan] = free_ports()?;
         let (to, events) = sync_channel(256);
         let mut running = Vec::new();
@@ -103,6 +117,11 @@ impl Children {
             }
         }
         Ok(Self { running, events, folder })
+    }
+
+    /// Returns the runtime folder of the robot, in which other commands find all nodes of the demo.
+    pub(crate) fn robot(&self) -> PathBuf {
+        self.folder.0.join(Role::Robot.name())
     }
 
     /// Returns the HTTP socket of each child.

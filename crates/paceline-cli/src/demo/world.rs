@@ -9,7 +9,7 @@ mod town;
 
 use super::DemoArgs;
 use super::dashboard;
-use observers::Observers;
+use observers::{AGE_MAX, Observers, Promised};
 use paceline_http::{HttpServer, WorldReading};
 use paceline_tool::exit::{INTERRUPTED, REFUSED};
 use paceline_tool::show::{self, Block};
@@ -27,6 +27,9 @@ const STEP: Duration = Duration::from_millis(50);
 const SECOND: Duration = Duration::from_secs(1);
 /// The time in which the observers get to know the town, not counted.
 const WARM_UP: Duration = Duration::from_secs(3);
+
+/// The delay of a step that shows that the host is too busy for this program.
+const BEHIND: Duration = Duration::from_millis(100);
 
 /// One line of `--json`.
 #[derive(Serialize)]
@@ -49,6 +52,8 @@ struct Verdict<'a> {
     /// Readings of promised cars that were older than the contract permits.
     promised_late: u64,
     promised_read: u64,
+    /// The reason if it is not ok.
+    why: Option<String>,
     observers: Vec<&'a WorldReading>,
 }
 
@@ -64,6 +69,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let start = Instant::now();
     let (mut step, mut second) = (0_u32, 0_u64);
     let mut whole = true;
+    let mut behind = Duration::ZERO;
     loop {
         if stop.requested() {
             whole = args.duration.is_none();
@@ -72,6 +78,8 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         if args.duration.is_some_and(|duration| start.elapsed() >= WARM_UP + duration) {
             break;
         }
+        let late = start.elapsed().saturating_sub(STEP * step);
+        behind = behind.max(if start.elapsed() >= WARM_UP { late } else { Duration::ZERO });
         town.step(STEP)?;
         observers.look(&town, start.elapsed() >= WARM_UP);
         if step.is_multiple_of(2) {
@@ -86,7 +94,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         std::thread::sleep((STEP * step).saturating_sub(start.elapsed()));
     }
     drop(http);
-    let ok = finish(args, &block, &observers)?;
+    let ok = finish(args, &block, &observers, behind)?;
     Ok(match (whole, ok) {
         (false, _) => ExitCode::from(INTERRUPTED),
         (true, true) => ExitCode::SUCCESS,
@@ -110,28 +118,57 @@ fn show(args: &DemoArgs, block: &Block, second: u64, observers: &Observers) -> a
     block.update(&table(Some(second), &observers.readings()))
 }
 
-fn finish(args: &DemoArgs, block: &Block, observers: &Observers) -> anyhow::Result<bool> {
-    let (promised_read, promised_late) = observers.promised();
-    let ok = observers.granted() && promised_read > 0 && promised_late == 0;
-    let verdict = Verdict { ok, promised_late, promised_read, observers: observers.readings() };
+fn finish(
+    args: &DemoArgs,
+    block: &Block,
+    observers: &Observers,
+    behind: Duration,
+) -> anyhow::Result<bool> {
+    let Promised { read, late, .. } = observers.promised();
+    let ok = observers.granted() && read > 0 && late == 0;
+    let outcome = outcome(observers.granted(), observers.why(), observers.promised(), behind);
+    let readings = observers.readings();
     if args.json {
+        let why = (!ok).then_some(outcome);
+        let (promised_late, promised_read) = (late, read);
+        let verdict = Verdict { ok, promised_late, promised_read, why, observers: readings };
         show::json(&Summary { summary: verdict })?;
         return Ok(ok);
     }
-    block.update(&table(None, &observers.readings()))?;
-    let text = if ok {
-        format!(
-            "ok: the radio operator's contract was kept in all {promised_read} readings of near cars"
-        )
-    } else if observers.granted() {
-        format!(
-            "not ok: {promised_late} of {promised_read} readings of near cars were older than the contract permits"
-        )
-    } else {
-        "not ok: the radio operator's contract was not granted".to_owned()
-    };
-    show::line(&text)?;
+    block.update(&table(None, &readings))?;
+    show::line(&format!("{}: {outcome}", if ok { "ok" } else { "not ok" }))?;
     Ok(ok)
+}
+
+/// Names the result, and the reason if the contract was not granted or not kept. `behind` is the longest delay of a step of
+/// the town.
+fn outcome(granted: bool, why: Option<&str>, promised: Promised, behind: Duration) -> String {
+    let Promised { read, late, oldest } = promised;
+    if !granted {
+        let why = why.unwrap_or("its request has no answer yet; give a longer --duration");
+        return format!("the radio operator's contract was not granted: {why}");
+    }
+    if read == 0 {
+        return "no car was near the radio operator for a second, so that no reading was checked; give a longer --duration"
+            .to_owned();
+    }
+    if late == 0 {
+        return format!(
+            "the radio operator's contract was kept in all {read} readings of near cars"
+        );
+    }
+    let (limit, oldest) = (observers::millis(AGE_MAX), observers::millis(oldest));
+    let cause = match behind >= BEHIND {
+        true => format!(
+            "this program was up to {} ms behind its steps, because the host is busy; end other programs",
+            observers::millis(behind)
+        ),
+        false => "this program kept its steps, so the link or the nodes were late; paceline doctor checks this host"
+            .to_owned(),
+    };
+    format!(
+        "{late} of {read} readings of near cars were older than {limit} ms, at most {oldest} ms: {cause}"
+    )
 }
 
 /// Returns a table of the observers.
@@ -161,4 +198,26 @@ fn table(second: Option<u64>, readings: &[&WorldReading]) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_result_that_is_not_ok_has_its_reason() {
+        let promised = |read, late| Promised { read, late, oldest: Duration::from_millis(900) };
+        let (now, second) = (Duration::ZERO, Duration::from_secs(1));
+        let of = |granted, why, promised, behind| outcome(granted, why, promised, behind);
+        assert!(of(true, None, promised(300, 0), now).contains("kept in all 300 readings"));
+        let busy = of(true, None, promised(300, 17), second);
+        let parts = ["17 of 300", "older than 560 ms", "900 ms", "1000 ms behind", "host is busy"];
+        assert!(parts.iter().all(|part| busy.contains(part)), "{busy}");
+        let late = of(true, None, promised(300, 17), now);
+        assert!(late.contains("paceline doctor"), "{late}");
+        assert!(of(true, None, promised(0, 0), now).contains("no reading was checked"));
+        let refused = of(false, Some("link 'radio' is full"), promised(0, 0), now);
+        assert!(refused.ends_with("was not granted: link 'radio' is full"), "{refused}");
+        assert!(of(false, None, promised(0, 0), now).contains("no answer yet"));
+    }
 }

@@ -1,6 +1,7 @@
 //! `paceline doctor --security`: the peers that a configuration lets in, and their rights.
 
 use super::row::{Row, State, ok_if};
+use super::running::{self, Running};
 use crate::args::LinkSpec;
 use crate::config::{self, Config};
 use paceline::time::ClockConfig;
@@ -12,17 +13,47 @@ use std::time::{Duration, SystemTime};
 /// The remaining life of a certificate below which it should be renewed.
 const RENEW_BEFORE: Duration = Duration::from_secs(30 * 86_400);
 
-/// Checks a configuration file, or that of this host's node.
-pub(super) fn rows(file: Option<PathBuf>) -> anyhow::Result<Vec<Row>> {
-    let file = file.or_else(config::find);
-    let config = file.as_deref().map(config::load).transpose()?.unwrap_or_default();
-    let mut rows = vec![listeners(&config), encryption(&config)];
+/// Checks a configuration file, or this host's node: the running one in `runtime_dir`, else its configuration file.
+pub(super) fn rows(
+    file: Option<PathBuf>,
+    runtime_dir: Option<PathBuf>,
+) -> anyhow::Result<Vec<Row>> {
+    let (first, config) = match (file, running::find(runtime_dir)) {
+        (None, Some(Running { pid, config: Ok(config) })) => {
+            (checked(&format!("the running node, process {pid}"), State::Ok, ""), config)
+        }
+        (None, Some(Running { pid, config: Err(why) })) => {
+            let found = format!("not the running node, process {pid}: {why:#}");
+            let fix = "check its settings yourself; paceline doctor --security --config FILE checks a file";
+            (checked(&found, State::Lack, fix), from_file(config::find())?)
+        }
+        (None, None) => {
+            let file = config::find();
+            let shown =
+                file.as_ref().map_or("the defaults".to_owned(), |it| it.display().to_string());
+            let found = format!("{shown}; no node runs here");
+            (checked(&found, State::Ok, ""), from_file(file)?)
+        }
+        (Some(file), _) => {
+            (checked(&file.display().to_string(), State::Ok, ""), from_file(Some(file))?)
+        }
+    };
+    let mut rows = vec![first, listeners(&config), encryption(&config)];
     rows.push(certificates(&config));
     rows.push(keys(&config));
     rows.extend(policy(&config));
     rows.push(plain(&config));
     rows.push(dashboard(&config));
     Ok(rows)
+}
+
+/// The subject of the other rows.
+fn checked(found: &str, state: State, fix: &str) -> Row {
+    Row::new("checked", found, "the running node, or a file", state, fix)
+}
+
+fn from_file(file: Option<PathBuf>) -> anyhow::Result<Config> {
+    Ok(file.as_deref().map(config::load).transpose()?.unwrap_or_default())
 }
 
 /// Lists `found`, or says that there is nothing.
@@ -206,7 +237,7 @@ mod tests {
         std::fs::write(dir.join("open.toml"), open).unwrap();
         let narrow = "audit = \"a.jsonl\"\n[[rule]]\npeers = [\"a\"]\npublish = [\"**\"]\n";
         std::fs::write(dir.join("narrow.toml"), narrow).unwrap();
-        let rows = rows(Some(file)).unwrap();
+        let rows = rows(Some(file), None).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         rows.into_iter().map(|row| (row.what, row.state, row.fix)).collect()
     }

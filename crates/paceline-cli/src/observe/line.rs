@@ -22,14 +22,14 @@ pub(super) struct Asked {
     pub(super) loss: Option<String>,
 }
 
-/// The granted service.
+/// The granted service, and the measured rate of the publishers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Granted {
-    /// Granted samples per second; `None` until the publishers' rate is known.
+    /// The requested part of the published samples per second; `None` until the latter are known.
     pub(super) rate_hz: Option<f64>,
     /// Published samples per second, from sequence numbers and the publishers' clocks.
     pub(super) published_hz: Option<f64>,
-    /// True with a contract, false for best effort.
+    /// True if every publisher has granted a contract, false for best effort.
     pub(super) promised: bool,
     /// Reasons why publishers refused the request.
     pub(super) refused: Vec<String>,
@@ -104,15 +104,21 @@ pub(super) fn line(asked: &Asked, granted: &Granted, delivered: &Delivered) -> S
     if let Some(loss) = &asked.loss {
         wish.push_str(&format!(" loss {loss}"));
     }
-    let how = if granted.promised { "promised" } else { "best effort" };
-    let rate = granted.rate_hz.map_or_else(|| how.to_owned(), |hz| format!("{hz:.2} Hz {how}"));
+    let how = if granted.promised { "contract" } else { "best effort" };
     let answer = match granted.refused.first() {
-        Some(why) if granted.rate_hz.is_none() => format!("refused: {why}"),
-        Some(why) => format!("{rate}, but refused by one publisher: {why}"),
-        None => rate,
+        Some(why) if granted.published_hz.is_none() => format!("refused: {why}"),
+        Some(why) => format!("{how}, but refused by one publisher: {why}"),
+        None => how.to_owned(),
+    };
+    let published = match (granted.published_hz, granted.rate_hz) {
+        (Some(all), Some(part)) if part < all => {
+            format!(" | published: {all:.2} Hz, {part:.2} Hz of them requested")
+        }
+        (Some(all), _) => format!(" | published: {all:.2} Hz"),
+        (None, _) => String::new(),
     };
     format!(
-        "asked: {wish} | granted: {answer} | delivered: {:.2} Hz, late {}, dropped {}",
+        "asked: {wish} | granted: {answer}{published} | delivered: {:.2} Hz, late {}, dropped {}",
         delivered.rate_hz,
         delivered.late,
         show::drops(&delivered.dropped)
@@ -137,7 +143,7 @@ mod tests {
 
     fn granted(refused: &[&str], rate_hz: Option<f64>) -> Granted {
         let refused = refused.iter().map(|&why| why.to_owned()).collect();
-        Granted { rate_hz, published_hz: rate_hz, promised: true, refused }
+        Granted { rate_hz, published_hz: rate_hz.map(|_| 30.0), promised: true, refused }
     }
 
     fn delivered() -> Delivered {
@@ -148,17 +154,20 @@ mod tests {
     fn the_line_shows_requested_granted_and_delivered() {
         assert_eq!(
             line(&asked(), &granted(&[], Some(5.0)), &delivered()),
-            "asked: 5 Hz at 160x120 within 200 ms loss 1/10 | granted: 5.00 Hz promised | \
-             delivered: 4.98 Hz, late 1, dropped 0"
+            "asked: 5 Hz at 160x120 within 200 ms loss 1/10 | granted: contract | published: 30.00 Hz, \
+             5.00 Hz of them requested | delivered: 4.98 Hz, late 1, dropped 0"
         );
         let text = line(&asked(), &granted(&["link 'thin' is full"], None), &delivered());
         assert!(text.contains("| granted: refused: link 'thin' is full |"), "{text}");
         let text = line(&asked(), &granted(&["x"], Some(5.0)), &delivered());
-        assert!(text.contains("5.00 Hz promised, but refused by one publisher: x"), "{text}");
+        assert!(text.contains("granted: contract, but refused by one publisher: x"), "{text}");
+        let all = Granted { rate_hz: Some(30.0), promised: false, ..granted(&[], Some(30.0)) };
+        let text = line(&asked(), &all, &delivered());
+        assert!(text.contains("| granted: best effort | published: 30.00 Hz | deliv"), "{text}");
     }
 
     #[test]
-    fn the_granted_rate_follows_from_the_published_rate() {
+    fn the_expected_rate_is_the_requested_part_of_the_published_rate() {
         assert!((asked().of(30.0) - 5.0).abs() < 1e-9);
         assert!((asked().of(2.0) - 2.0).abs() < 1e-9);
         let third = Asked { every: Some(3), max_hz: None, ..asked() };

@@ -5,7 +5,7 @@ use super::choice::{Choice, choose};
 use super::meter::Meter;
 use super::watch::{Seen, Watch};
 use crate::shortfall;
-use crate::status::describe_tags;
+use crate::status::{PolicyQuery, describe_tags};
 use paceline::contract::Form;
 use paceline::status::{Drops, SourceView};
 use paceline::{Node, Pattern, Tag};
@@ -56,6 +56,9 @@ pub(super) struct Session<'a> {
     watches: BTreeMap<Tag, Watch>,
     came: u64,
     noted: BTreeSet<Pattern>,
+    /// The questions for patterns without a publisher, and a refusal.
+    policies: BTreeMap<Pattern, PolicyQuery>,
+    refused: Option<String>,
     full: bool,
     began: Instant,
 }
@@ -79,6 +82,8 @@ impl<'a> Session<'a> {
             watches: BTreeMap::new(),
             came: 0,
             noted: BTreeSet::new(),
+            policies: BTreeMap::new(),
+            refused: None,
             full: false,
             began: Instant::now(),
         })
@@ -130,6 +135,14 @@ impl<'a> Session<'a> {
         for pattern in &self.look.patterns {
             let found = self.node.sources(pattern);
             self.look.wish.check(&self.node, pattern)?;
+            if found.is_empty() && now >= self.began + PATIENCE / 2 {
+                let policy = self.policies.entry(pattern.clone()).or_default();
+                if let Some(refusal) = policy.refusal(&self.node, pattern) {
+                    self.noted.insert(pattern.clone());
+                    show::note(&format!("[{pattern}]: refused: {refusal}"));
+                    self.refused = Some(refusal.to_string());
+                }
+            }
             if found.is_empty()
                 && now >= self.began + PATIENCE
                 && self.noted.insert(pattern.clone())
@@ -191,6 +204,7 @@ impl<'a> Session<'a> {
         }
         let verdict = self.verdict(end, target.count());
         self.watches.clear();
+        self.policies.clear();
         self.node.close();
         verdict
     }
@@ -207,6 +221,7 @@ impl<'a> Session<'a> {
             .map_or_else(|| "no sample".to_owned(), |n| format!("{} of {n} samples", self.came));
         let duration = self.look.duration.unwrap_or_default().as_secs_f64();
         let refusal = self.watches.values().find_map(Watch::refusal).cloned();
+        let refusal = refusal.or_else(|| self.refused.clone());
         let why = refusal.map(|why| format!("refused: {why}"));
         let why = why.or_else(|| self.watches.values().find_map(Watch::why_not));
         let why = why.unwrap_or_else(|| match self.watches.is_empty() {

@@ -12,7 +12,7 @@ use paceline::status::{DropReason, Drops, PublisherId};
 use paceline::{Node, Sample, SubscribeError, SubscriberEvent, Subscription, Tag};
 use paceline_tool::show;
 use paceline_tool::stats::round3;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -52,6 +52,8 @@ pub(crate) struct Watch {
     meter: Option<Meter>,
     published: BTreeMap<PublisherId, Published>,
     refused: BTreeMap<PublisherId, String>,
+    /// The publishers that have granted a contract.
+    contracts: BTreeSet<PublisherId>,
     /// Counts since the last report, and since the start.
     second: Tally,
     total: Tally,
@@ -68,6 +70,7 @@ impl Watch {
             meter,
             published: BTreeMap::new(),
             refused: BTreeMap::new(),
+            contracts: BTreeSet::new(),
             second: Tally::new(),
             total: Tally::new(),
             dropped: Drops::default(),
@@ -162,6 +165,7 @@ impl Watch {
             }
             self.published.clear();
             self.refused.clear();
+            self.contracts.clear();
         }
     }
 
@@ -187,17 +191,23 @@ impl Watch {
                 SubscriberEvent::Publishers(heard) => {
                     self.refused.retain(|publisher, _| !heard.contains(publisher));
                     self.published.retain(|publisher, _| heard.contains(publisher));
+                    self.contracts.retain(|publisher| heard.contains(publisher));
                 }
-                // The delivered samples show whether a promise is kept.
-                SubscriberEvent::Granted(_)
-                | SubscriberEvent::NoSpare(_)
-                | SubscriberEvent::BestEffort(..)
+                SubscriberEvent::Granted(grant) => _ = self.contracts.insert(grant.publisher),
+                SubscriberEvent::BestEffort(publisher, _) => {
+                    self.contracts.remove(&publisher);
+                }
+                // The delivered samples show whether a contract is kept.
+                SubscriberEvent::NoSpare(_)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. } => {}
-                SubscriberEvent::Withdrawn(publisher) => _ = self.refused.remove(&publisher),
+                SubscriberEvent::Withdrawn(publisher) => {
+                    self.refused.remove(&publisher);
+                    self.contracts.remove(&publisher);
+                }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     let why = refusal.to_string();
                     if self.refused.get(&publisher) != Some(&why) {
@@ -231,7 +241,8 @@ impl Watch {
         Granted {
             rate_hz: published.map(|hz| round3(asked.of(hz))),
             published_hz: published.map(round3),
-            promised: asked.within_us.is_some() || asked.loss.is_some(),
+            promised: !self.published.is_empty()
+                && self.published.keys().all(|publisher| self.contracts.contains(publisher)),
             refused: self.refused.values().cloned().collect(),
         }
     }

@@ -3,7 +3,7 @@
 
 use super::read::{Choices, CostName, DelayName};
 use crate::config::NodeArgs;
-use crate::status::{describe_tags, settle};
+use crate::status::{describe_tags, settle_hops};
 use paceline::contract::{Form, Proxy};
 use paceline::network::{NetworkStream, NetworkView};
 use paceline::status::{
@@ -51,7 +51,7 @@ pub(super) fn read(
 ) -> anyhow::Result<Option<Live>> {
     let stop = Stop::on_signals()?;
     let node = args.open_guest("plan")?;
-    settle(&node, SETTLE, &stop);
+    settle_hops(&node, SETTLE, &stop);
     let live = (!stop.requested()).then(|| read_from(&node, pattern, choices)).transpose();
     node.close();
     live

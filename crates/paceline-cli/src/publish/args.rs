@@ -16,7 +16,7 @@ Examples:
   paceline pub robot/camera --test-card 640x480@30 --loss 1/10 --json
   ffmpeg -v error -i rtsp://camera/stream -an -c copy -f h264 - | paceline pub robot/camera -
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
-  paceline pub robot/pose --stdin --isolated --name robot \
+  paceline pub robot/pose - --isolated --name robot \
 --link name=radio,listen=tcp/0.0.0.0:7600,capacity=2mbit,insecure
   paceline pub robot/video --file flight.264 --config robot.toml --policy policy.toml --token robot.jwt
 

@@ -5,13 +5,14 @@ use paceline_tool::show;
 use paceline_tool::stop::Stop;
 use std::time::{Duration, Instant};
 
-/// A new node discovers its neighbours one by one; after this time without a new one all are known.
+/// A new node discovers its neighbours one by one. Unless its registry is complete earlier, all are known after this time
+/// without a new one.
 const QUIET: Duration = Duration::from_millis(300);
-const STEP: Duration = Duration::from_millis(25);
+const STEP: Duration = Duration::from_millis(10);
 /// Users wonder after this time without any output.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// Waits until all reachable nodes are known: until no new one is found for a while, or `timeout`
+/// Waits until all reachable nodes are known: until the registry is complete, no new node is found for a while, or `timeout`
 /// has passed. Notes on standard error that it waits if that takes long.
 pub(crate) fn settle(node: &Node, timeout: Duration, stop: &Stop) {
     let begun = Instant::now();
@@ -51,6 +52,24 @@ pub(crate) fn wait_for<T>(
 
 /// Waits like [`settle`], and calls `note` once if no node is known after a second.
 pub(crate) fn settle_and(node: &Node, timeout: Duration, stop: &Stop, note: impl FnOnce()) {
+    wait_until(node, timeout, stop, note, || node.is_complete());
+}
+
+/// Waits until no new node is found for a while, or `timeout` has passed: nodes that have just met announce their hops one
+/// after the other, which a plan of the whole network needs.
+pub(crate) fn settle_hops(node: &Node, timeout: Duration, stop: &Stop) {
+    let until = Instant::now() + timeout;
+    wait_until(node, timeout, stop, || note_wait("no other node answers yet", until), || false);
+}
+
+/// Waits until `is_enough`, no new node is found for a while, or `timeout` has passed.
+fn wait_until(
+    node: &Node,
+    timeout: Duration,
+    stop: &Stop,
+    note: impl FnOnce(),
+    is_enough: impl Fn() -> bool,
+) {
     let begun = Instant::now();
     let until = begun + timeout;
     let mut note = (timeout > SILENCE_MAX).then_some(note);
@@ -61,6 +80,9 @@ pub(crate) fn settle_and(node: &Node, timeout: Duration, stop: &Stop, note: impl
             && let Some(note) = note.take()
         {
             note();
+        }
+        if is_enough() {
+            return;
         }
         let now_known = node.nodes().iter().filter(|(id, _)| *id != node.id()).count();
         if now_known != known {

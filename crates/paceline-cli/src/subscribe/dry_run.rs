@@ -4,7 +4,7 @@ use super::{OFFERS_MAX, SubArgs};
 use crate::args::WishArgs;
 use crate::config::NodeArgs;
 use crate::notices;
-use crate::status::{settle, wait_for};
+use crate::status::{PolicyQuery, settle, wait_for};
 use paceline::contract::{BestEffort, Grant, GrantedHop, Offer, OppositeStream, Quote, Refusal};
 use paceline::status::ReservedHop;
 use paceline::{Node, Pattern, SubscriberBuilder};
@@ -39,11 +39,19 @@ struct Answers {
     taken: Vec<String>,
 }
 
+/// The result of waiting for answers.
+enum Answered {
+    Paths(Answers),
+    /// The policy of a node, which does not show its publishers, refuses the request.
+    Policy(Box<Refusal>),
+}
+
 /// The `--json` line of one publisher.
 #[derive(Serialize)]
 struct Line {
     tag: String,
-    publisher: String,
+    /// `None` if the node's policy hides its publishers.
+    publisher: Option<String>,
     node: String,
     granted: bool,
     complete: bool,
@@ -119,24 +127,47 @@ impl Query<'_> {
         self.wish.check(&node, self.pattern)?;
         let until = Instant::now() + self.timeout;
         let why = format!("no publisher on {} yet", self.pattern);
+        let mut policies = PolicyQuery::default();
         let answers = wait_for(until, &stop, &why, || {
-            Ok(Some(self.ask(&node)?).filter(|answers| !answers.quotes.is_empty()))
+            let answers = self.ask(&node)?;
+            if !answers.quotes.is_empty() {
+                return Ok(Some(Answered::Paths(answers)));
+            }
+            let refusal = policies.refusal(&node, self.pattern);
+            Ok(refusal.map(|refusal| Answered::Policy(Box::new(refusal))))
         })?;
+        drop(policies);
         node.close();
-        let Answers { quotes, taken } = answers.ok_or_else(|| {
-            let waited = self.timeout.as_millis();
-            exit::refused(format!(
-                "no publisher of {} within {waited} ms; ls lists the tags",
-                self.pattern
-            ))
-        })?;
+        match answers {
+            Some(Answered::Paths(answers)) => self.print(&answers),
+            Some(Answered::Policy(refusal)) => self.print_refusal(&refusal),
+            None => {
+                let waited = self.timeout.as_millis();
+                Err(exit::refused(format!(
+                    "no publisher of {} within {waited} ms; ls lists the tags",
+                    self.pattern
+                )))
+            }
+        }
+    }
+
+    /// Prints the refusal of a node that shows no publisher.
+    fn print_refusal(&self, refusal: &Refusal) -> anyhow::Result<ExitCode> {
+        match self.json {
+            true => show::json(&Line::refused(self.pattern, refusal))?,
+            false => show::line(&format!("{}: no: {refusal}", self.pattern))?,
+        }
+        Ok(ExitCode::from(REFUSED))
+    }
+
+    fn print(&self, Answers { quotes, taken }: &Answers) -> anyhow::Result<ExitCode> {
         let promises = self.wish.promises();
         for offer in taken.iter().filter(|_| !self.json) {
             show::line(&format!("taking the offer: {offer}"))?;
         }
-        for quote in &quotes {
+        for quote in quotes {
             match self.json {
-                true => show::json(&Line::new(quote, promises, self.idle, &taken))?,
+                true => show::json(&Line::new(quote, promises, self.idle, taken))?,
                 false => show::line(&describe(quote, promises, self.idle))?,
             }
         }
@@ -196,26 +227,19 @@ fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
         (None, None) => "yes, as best effort: --within or --loss requests a contract".to_owned(),
     };
     let mut text = format!("{tag} of {node}: {answer}");
-    describe_hops(&mut text, quote.grant.as_ref(), |grant| &grant.hops);
-    if quote.grant.as_ref().is_some_and(|grant| !grant.spare.is_empty()) {
+    // The other hops of a refused path reserve nothing.
+    let grant = quote.grant.as_ref().filter(|_| quote.is_granted());
+    describe_hops(&mut text, grant, |grant| &grant.hops);
+    if grant.is_some_and(|grant| !grant.spare.is_empty()) {
         text.push_str("\n  the spare:");
-        describe_hops(&mut text, quote.grant.as_ref(), |grant| &grant.spare);
+        describe_hops(&mut text, grant, |grant| &grant.spare);
     }
     if let Some(idle) = idle.filter(|_| quote.is_granted() && promises) {
         text.push_str(&format!(
             "\n  released after {idle:?} without a sample, and requested again by the next one"
         ));
     }
-    if let Some(OppositeStream { tag, grant, refusal }) = &quote.opposite {
-        let answer = match (refusal, grant) {
-            (Some(refusal), _) => format!("no: {refusal}"),
-            (None, Some(grant)) if is_reserved(grant) => format!("yes: {grant}"),
-            (None, Some(_)) => "yes, as best effort: no link of its path has a capacity".to_owned(),
-            (None, None) => "no: its publishing rate or sample size is unknown".to_owned(),
-        };
-        text.push_str(&format!("\n  with {tag}: {answer}"));
-        describe_hops(&mut text, grant.as_ref(), |grant| &grant.hops);
-    }
+    text.push_str(&described_opposite(quote));
     if let Some(estimate) = quote.estimate.filter(|it| it.hops > 0) {
         let time = |time: paceline_sched::Duration| show::millis(show::micros(time.into()));
         let (delay, period) = (time(estimate.delay()), time(estimate.period));
@@ -223,6 +247,24 @@ fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
         text.push_str(&format!(
             "\n  estimate by its period: {delay} ms, {hops} of {period} ms each"
         ));
+    }
+    text
+}
+
+/// Formats the answer for the stream of `--with`; empty without one.
+fn described_opposite(quote: &Quote) -> String {
+    let Some(OppositeStream { tag, grant, refusal }) = &quote.opposite else {
+        return String::new();
+    };
+    let answer = match (refusal, grant) {
+        (Some(refusal), _) => format!("no: {refusal}"),
+        (None, Some(grant)) if is_reserved(grant) => format!("yes: {grant}"),
+        (None, Some(_)) => "yes, as best effort: no link of its path has a capacity".to_owned(),
+        (None, None) => "no: its publishing rate or sample size is unknown".to_owned(),
+    };
+    let mut text = format!("\n  with {tag}: {answer}");
+    if refusal.is_none() {
+        describe_hops(&mut text, grant.as_ref(), |grant| &grant.hops);
     }
     text
 }
@@ -260,7 +302,7 @@ impl Line {
         });
         Self {
             tag: quote.tag.to_string(),
-            publisher: quote.publisher.to_string(),
+            publisher: Some(quote.publisher.to_string()),
             node: quote.node.clone(),
             granted: is_granted(quote, promises),
             complete: quote.complete,
@@ -274,6 +316,29 @@ impl Line {
             opposite,
             idle_us: idle.map(show::micros),
             taken: taken.to_vec(),
+        }
+    }
+}
+
+impl Line {
+    /// Returns the line of a node that refuses the request for all its publishers.
+    fn refused(pattern: &Pattern, refusal: &Refusal) -> Self {
+        Self {
+            tag: pattern.to_string(),
+            publisher: None,
+            node: refusal.node_name.clone(),
+            granted: false,
+            complete: true,
+            best_effort: false,
+            within_us: None,
+            bound_us: None,
+            estimate_us: None,
+            hops: Vec::new(),
+            spare: Vec::new(),
+            refusal: Some(RefusalLine::new(refusal)),
+            opposite: None,
+            idle_us: None,
+            taken: Vec::new(),
         }
     }
 }

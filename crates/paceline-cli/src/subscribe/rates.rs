@@ -23,6 +23,11 @@ impl Rates {
         self.0.insert(publisher, period.map(RateCheck::new));
     }
 
+    /// Returns true if every publisher declares its rate.
+    pub(super) fn are_declared(&self) -> bool {
+        !self.0.is_empty() && self.0.values().all(Option::is_some)
+    }
+
     /// Takes a sample; returns a change. The numbers of the samples also count those that did not arrive.
     pub(super) fn note(&mut self, sample: &Sample) -> Option<RateNews> {
         let check = self.0.get_mut(&sample.publisher)?.as_mut()?;

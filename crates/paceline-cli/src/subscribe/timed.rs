@@ -79,17 +79,17 @@ impl From<SyncReport> for SyncLine {
 
 impl Session<'_> {
     pub(super) fn report_silence(&mut self, silence: &Silence) {
-        let Silence { tag, publisher, seq } = silence;
+        let Silence { publisher, seq, .. } = silence;
+        let name = self.name(*publisher);
         show::note(&format!(
-            "silent: the last command on {tag}, number {seq} of publisher {publisher}, has reached the age limit"
+            "silent: the last command, number {seq} of {name}, has reached the age limit"
         ));
     }
 
     pub(super) fn report_resumption(&mut self, resumption: &Resumption) {
-        let Resumption { tag, publisher, seq, silent } = resumption;
-        show::note(&format!(
-            "resumed: command {seq} of publisher {publisher} on {tag} ends a silence of {silent:.1?}"
-        ));
+        let Resumption { publisher, seq, silent, .. } = resumption;
+        let name = self.name(*publisher);
+        show::note(&format!("resumed: command {seq} of {name} ends a silence of {silent:.1?}"));
     }
 
     pub(super) fn decisions(&self) -> Option<DecisionCounts> {

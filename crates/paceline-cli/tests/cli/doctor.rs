@@ -63,3 +63,26 @@ fn the_socket_row_shows_a_running_node() {
     let text = host.run(&["doctor"]).text();
     assert!(text.contains(", a node listens"), "{text}");
 }
+
+#[test]
+fn security_checks_the_running_node_with_its_flags() {
+    let host = Host::new();
+    let security = || {
+        let doctor = host.run(&["doctor", "--security", "--json"]);
+        doctor.json()[0]["rows"].as_array().unwrap().clone()
+    };
+    let state = |rows: &[serde_json::Value], what: &str| {
+        rows.iter().find(|row| row["what"] == what).unwrap()["state"].clone()
+    };
+    assert_eq!(state(&security(), "open to anybody"), "ok");
+    let open = format!("name=wide,listen=tcp/127.0.0.1:{},insecure", crate::host::free_port());
+    let mut node =
+        crate::host::Running::unread(host.command(&["node", "--link", &open]).spawn().unwrap());
+    node.first_line();
+    let rows = security();
+    for what in ["open to anybody", "policy"] {
+        assert_eq!(state(&rows, what), "lack", "{rows:?}");
+    }
+    assert!(rows[0]["found"].as_str().unwrap().starts_with("the running node, process "));
+    assert!(rows[1]["found"].as_str().unwrap().contains("'wide'"), "{rows:?}");
+}

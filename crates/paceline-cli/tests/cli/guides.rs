@@ -42,9 +42,11 @@ impl Lines {
 
     /// Returns a line with the folders and the port of this host.
     fn here(&self, line: &str) -> String {
+        let line = line.replace("/tmp/", &self.path(""));
+        let line = line.replace(":7600", &format!(":{}", self.port));
+        // The last replacement, because the checkout may be in /tmp.
         let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/");
-        let line = line.replace(" examples/", &format!(" {examples}"));
-        line.replace("/tmp/", &self.path("")).replace(":7600", &format!(":{}", self.port))
+        line.replace(" examples/", &format!(" {examples}"))
     }
 
     /// Starts a program, which replaces the shell, so that it ends with the test.
@@ -148,4 +150,26 @@ fn the_session_of_a_robot_plays_small_over_the_link_and_into_a_recording() {
         assert_eq!(found, Some(format!("sensor_msgs/msg/{name}").as_str()), "{schemas:?}");
     }
     lines.done("paceline judge small.mcap");
+}
+
+#[test]
+fn the_sizes_of_the_guide_of_ros_are_below_that_of_its_session() {
+    let session = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/ros2/session.mcap");
+    let mut reader = McapReader::new(std::fs::File::open(session).unwrap()).unwrap();
+    let mut pictures = Vec::new();
+    while let Some(message) = reader.next_message().unwrap() {
+        if message.channel.schema == "sensor_msgs/msg/Image" {
+            pictures.extend(ros::picture_size(RosMessage::Image, &message.data));
+        }
+    }
+    let least = pictures.iter().map(|size| (size.width, size.height)).min().unwrap();
+    let text = guide("ros2.md");
+    let flags = text.split("--size ").skip(1).map(|rest| rest.split(' ').next().unwrap());
+    let settings = text.split("\nsize = \"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let sizes: Vec<&str> = flags.chain(settings).collect();
+    assert!(sizes.len() >= 4, "{sizes:?}");
+    for text in sizes {
+        let size: paceline_media::Size = text.parse().unwrap();
+        assert!((size.width, size.height) < least, "{text} is not below {least:?}");
+    }
 }

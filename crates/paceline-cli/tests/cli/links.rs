@@ -37,7 +37,7 @@ fn two_hosts_meet_over_a_thin_link() {
     assert_eq!(sub.json()[9]["width"], 160);
     let until = Instant::now() + LIMIT;
     let thin = loop {
-        let ls = robot.run(&["ls", "--json"]);
+        let ls = robot.run(&["ls", "--json", "--wide"]);
         let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
         let nodes = document["nodes"].as_array().unwrap();
         let mut links = nodes.iter().filter_map(|node| node["links"].as_array()).flatten();
@@ -76,7 +76,7 @@ fn a_contract_above_the_capacity_is_refused() {
     assert!(!sub.stderr.contains("samples of at most"), "{}", sub.stderr);
     let required = ["sub", "cam", "--link", &connect, "--within", "200ms", "--require"];
     let required = operator.run(&required);
-    required.said(3, "no sample and --require: cam of pub-cam refused: ");
+    required.said(3, "no sample and --require: cam of pub-cam refused, for the reason above");
     required.said(3, "link 'thin' of '");
     let wish = ["sub", "cam", "--link", &connect, "--within", "200ms", "--take-offer"];
     let reduced = operator.run(&[&wish[..], &["--count", "3", "--timeout", "20s"]].concat());
@@ -136,8 +136,8 @@ fn require_refuses_best_effort() {
     borne.said(0, "best effort: log of pub-log: its publishing rate");
     let required =
         operator.run(&[&["sub"], &wish[..], &["--require", "--timeout", "15s"]].concat());
-    required.said(3, "and --require: log of pub-log refused: ");
-    required.said(3, "no contract: its publishing rate is unknown");
+    required.said(3, "and --require: log of pub-log granted no contract, for the ");
+    required.said(3, "best effort: log of pub-log: its publishing rate is unknown");
     let recorded =
         [&["record", "log", "--out", "log.mcap"], &wish[1..], &["--require", "--duration", "15s"]]
             .concat();
@@ -259,7 +259,7 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     let _flood = robot.start(&["pub", "flood", "--test-card", "640x480@30", "--link", &listen]);
     let _sub = operator.start(&["sub", "flood", "--json", "--link", &connect]);
     let thin = || {
-        let ls = robot.run(&["ls", "--json"]);
+        let ls = robot.run(&["ls", "--json", "--wide"]);
         let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
         let links = document["nodes"].as_array().unwrap().iter();
         let mut links = links.filter_map(|node| node["links"].as_array()).flatten();
@@ -275,7 +275,7 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     while !robot.run(&["ls", "--json"]).text().contains("\"silent\"") {
         assert!(Instant::now() < until, "it was never listed");
     }
-    // `ls` reads twice: the first reading waits for the stopped process until its timeout, the second not.
+    // `ls --wide` reads twice: the first reading waits for the stopped process until its timeout, the second not.
     silent.signal(rustix::process::Signal::STOP);
     let shown = thin();
     silent.signal(rustix::process::Signal::CONT);
@@ -284,4 +284,38 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     let each = shown["neighbours"].as_array().unwrap().iter();
     let each: u64 = each.filter_map(|to| to["use_bits_per_s"].as_u64()).sum();
     assert!(each.abs_diff(used) <= 1, "{each} to the neighbours of {used}");
+}
+
+#[test]
+fn a_stream_that_starves_says_so_each_second_with_the_reason() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let port = free_port();
+    let listen = format!("name=thin,listen=tcp/127.0.0.1:{port},capacity=2mbit");
+    let connect = format!("connect=tcp/127.0.0.1:{port},capacity=2mbit");
+    let _camera = robot.start(&["pub", "cam", "--test-card", "640x480@30", "--link", &listen]);
+    let sub = operator.run(&["sub", "cam", "--link", &connect, "--timeout", "12s"]);
+    assert_eq!(sub.code, Some(0), "{sub:?}");
+    let text = sub.text();
+    let (seconds, last) = text.trim_end().rsplit_once('\n').unwrap();
+    let explained = |line: &str| {
+        line.contains(" missing ")
+            && !line.contains(" missing 0 ")
+            && line.contains("samples dropped on link 'thin' of 'pub-cam' (superseded)")
+    };
+    assert!(seconds.lines().any(explained), "{text}");
+    // The delivered rate stands next to the requested one, which is that of the publisher.
+    let rates = |line: &str| -> Option<(f64, f64)> {
+        let rates = line.strip_prefix("average rate: ")?.split_once(" Hz")?.0;
+        let (delivered, requested) = rates.split_once(" of ")?;
+        Some((delivered.parse().ok()?, requested.parse().ok()?))
+    };
+    let rates: Vec<_> = seconds.lines().filter_map(rates).collect();
+    assert!(rates.len() > 3, "{text}");
+    assert!(rates.iter().any(|(delivered, requested)| delivered * 2.0 < *requested), "{text}");
+    assert!(last.contains("; fewer than requested: ") && last.contains("superseded"), "{text}");
+    // A met count is not fewer, but its losses are named.
+    let sub = operator.run(&["sub", "cam", "--link", &connect, "--count", "9"]);
+    let text = sub.text();
+    assert!(sub.code == Some(0) && text.contains("delivered 9 samples"), "{sub:?}");
+    assert!(text.contains("superseded") && !text.contains("fewer than requested"), "{text}");
 }

@@ -40,7 +40,8 @@ fn rates_bandwidth_and_delays_of_several_tags_have_the_lines_of_ros2() {
             let [tag, head, body, three] = &block[..] else { panic!("four lines: {text}") };
             assert!(tag == "a/fast]" || tag == "a/slow]", "{text}");
             assert!(three.starts_with("\tasked: all | granted: "), "{three}");
-            assert!(three.contains(" best effort | delivered: "), "{three}");
+            assert!(three.contains("granted: best effort | published: "), "{three}");
+            assert!(three.contains(" Hz | delivered: "), "{three}");
             assert!(body.starts_with('\t') && !head.starts_with('\t'), "{text}");
         }
         blocks.into_iter().rev().find(|block| block[0] == "a/fast]").unwrap()
@@ -202,4 +203,39 @@ fn invalid_arguments_are_refused_and_standard_output_may_close() {
     let mut echo = Running::unread(host.command(&["watch", "cam", "--print"]).spawn().unwrap());
     assert!(echo.first_line().starts_with("160x120 image/jpeg, "));
     assert_eq!(echo.status().code(), Some(0));
+}
+
+#[test]
+fn text_and_json_are_printed_on_a_terminal_one_line_each() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let _pose = host.start(&["pub", "robot/pose", "{\"x\": 3.5}", "--hz", "10"]);
+    let _goal = host.start(&["pub", "robot/goal", "left", "--hz", "10"]);
+    let on_terminal = |sub: &str| {
+        let mut command = host.command(&[]);
+        let environment: Vec<_> = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+            .collect();
+        command = std::process::Command::new("script");
+        command.args(["-qec", &format!("exec '{}' {sub}", crate::BINARY), "/dev/null"]);
+        command.envs(environment).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let ended = Running::gathered(command.spawn().ok()?).ended();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        Some(ended.text().replace('\r', ""))
+    };
+    let Some(pose) = on_terminal("sub robot/pose --count 3 --timeout 30s") else {
+        println!("skipped: payloads on a terminal (script of util-linux makes one)");
+        return;
+    };
+    assert!(pose.starts_with("{\"x\": 3.5}\n{\"x\": 3.5}\n{\"x\": 3.5}\ndelivered 3 "), "{pose}");
+    assert!(!pose.contains("average rate"), "{pose}");
+    let both = on_terminal("sub 'robot/*' --count 20 --timeout 30s").unwrap();
+    for line in ["[robot/pose] {\"x\": 3.5}\n", "[robot/goal] left\n"] {
+        assert!(both.contains(line), "{both}");
+    }
+    // A program reads lines of rates, as before.
+    let piped = host.run(&["sub", "robot/pose", "--count", "15", "--timeout", "30s"]).text();
+    assert!(piped.starts_with("average rate: "), "{piped}");
 }

@@ -77,6 +77,20 @@ fn members_meet_with_the_files_of_trust_and_a_narrow_policy_names_the_missing_ri
         operator.run(&["sub", "cam", "--link", &connect, "--count", "1", "--timeout", "4s"]);
     println!("{}", refused.stderr);
     refused.said(3, "the policy of 'robot' does not allow it: the right 'subscribe' is missing");
+    // The text stands once, and names stand instead of ids.
+    let all = format!("{}{}", refused.text(), refused.stderr);
+    assert_eq!(all.matches("the right 'subscribe' is missing").count(), 1, "{all}");
+    assert!(!all.contains("4294967295") && all.contains("robot refused"), "{all}");
+    for json in [&[][..], &["--json"]] {
+        let ask = ["sub", "cam", "--link", &connect, "--within", "200ms", "--dry-run"];
+        let asked = operator.run(&[&ask[..], json].concat());
+        assert_eq!(asked.code, Some(3), "{asked:?}");
+        let text = asked.text();
+        assert!(text.contains("the right 'subscribe' is missing for 'operator'"), "{asked:?}");
+        assert!(!text.contains("4294967295") && !text.contains("no publisher"), "{asked:?}");
+    }
+    let watch = ["watch", "cam", "--hz", "--link", &connect, "--duration", "6s"];
+    operator.run(&watch).said(3, "refused: the policy of 'robot' does not allow it");
 }
 
 #[test]
@@ -123,17 +137,51 @@ fn silent_strangers_do_not_delay_the_machine_that_has_the_code() {
     let listen = format!("127.0.0.1:{port}");
     let invite = ["trust", "invite", "arm", "--dir", &dir, "--listen", &listen];
     let mut inviting = Running::unread(network.host.command(&invite).spawn().unwrap());
-    let code = inviting.first_line().trim().rsplit_once(' ').unwrap().1.to_owned();
+    // The printed command is used as it is.
+    let printed = inviting.first_line();
+    let (_, command) = printed.trim().split_once(": paceline ").unwrap();
+    let command: Vec<&str> = command.split(' ').collect();
+    let ["trust", "join", address, code] = command[..] else { panic!("{printed}") };
+    assert_eq!(address, listen);
     let _strangers: Vec<_> = (0..100).map(|_| TcpStream::connect(&listen).unwrap()).collect();
     let arm = Host::new();
     let wrong = code.replace(|letter: char| letter != '-', "a");
     arm.run(&["trust", "join", &listen, &wrong]).said(1, "its key is not in the code");
     let begun = std::time::Instant::now();
-    let joined = arm.run(&["trust", "join", &listen, &code]);
+    let joined = arm.run(&command);
     assert!(joined.code == Some(0) && begun.elapsed() < LIMIT / 8, "{joined:?}");
+    starts_with_printed_settings(&arm, &joined);
     assert!(inviting.status().success() && arm.path("arm/arm.pem").exists());
     // The next one does not find it.
-    arm.run(&["trust", "join", &listen, &code]).said(1, "does paceline trust invite wait there?");
+    arm.run(&command).said(1, "does paceline trust invite wait there?");
+}
+
+/// Starts a node with the settings that a command has printed after its first line.
+fn starts_with_printed_settings(host: &Host, printed: &Ended) {
+    let text = printed.text();
+    let (_, settings) = text.split_once('\n').unwrap();
+    let port = format!("127.0.0.1:{}", free_port());
+    let file = host.path("printed.toml");
+    write(&file, &settings.replace("0.0.0.0:7600", &port));
+    let node = host.start(&["node", "--config", &file.display().to_string()]);
+    let until = std::time::Instant::now() + LIMIT;
+    while !host.path("node.sock").exists() && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let list = host.run(&["ls"]).text();
+    assert!(list.contains("NODES"), "{settings}\n{list}");
+    node.signal(rustix::process::Signal::TERM);
+    let ended = node.ended();
+    assert_eq!(ended.code, Some(0), "{settings}\n{ended:?}");
+}
+
+#[test]
+fn the_printed_settings_of_an_issued_certificate_start_a_node() {
+    let network = Network::new();
+    // The folder is relative, as by default.
+    let issued = network.trust(&["issue", "gate"]);
+    assert_eq!(issued.code, Some(0), "{issued:?}");
+    starts_with_printed_settings(&network.host, &issued);
 }
 
 #[test]

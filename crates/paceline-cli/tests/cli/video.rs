@@ -227,3 +227,23 @@ fn a_still_picture_is_published_and_kept() {
     std::fs::write(&cut, &std::fs::read(&file).unwrap()[..20]).unwrap();
     host.run(&["pub", "still", "--file", arg(&cut)]).said(1, "cut.png: png picture is cut off");
 }
+
+#[test]
+fn pictures_before_a_late_join_are_not_missing() {
+    let host = Host::new();
+    let _node = host.start_node();
+    let file = host.path("film.264");
+    std::fs::write(&file, film(320, 240, 200, 100).concat()).unwrap();
+    let _film = host.start(&["pub", "film", "--file", arg(&file), "--hz", "20", "--loop"]);
+    let sub =
+        |count: &str| host.run(&["sub", "film", "--count", count, "--timeout", "30s", "--json"]);
+    // In the middle of a group of five seconds.
+    let seq = sub("1").json()[0]["seq"].as_u64().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let joined = sub("60");
+    assert_eq!(joined.code, Some(0), "{joined:?}");
+    let lines = joined.json();
+    println!("{seq}: {:?}", lines.iter().map(|line| &line["seq"]).collect::<Vec<_>>());
+    let summary = &lines[60]["summary"];
+    assert_eq!(summary["missing"], 0, "{summary}");
+}

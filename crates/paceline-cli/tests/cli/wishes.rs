@@ -133,7 +133,7 @@ fn a_request_is_checked_before_and_changed_while_it_runs() {
     let reported = console.ended().stderr;
     for note in [
         "the request changed: 5 Hz, within 200 ms",
-        "refused: publisher ",
+        "refused: cam of cam: link 'thin' of 'cam' can't carry it in time",
         "the change was refused; the request is unchanged: 5 Hz, within 200 ms",
     ] {
         assert!(reported.contains(note), "{note}: {reported}");

@@ -59,7 +59,7 @@ fn the_world() {
 fn the_demo() {
     let host = Host::new();
     let demo = Terminal::open(&host, "demo", &words("demo --json --http 127.0.0.1:0"));
-    let output = demo.see("dashboard: http://");
+    let output = demo.see("in another terminal: ");
     let address = output.split("http://").nth(1).and_then(|rest| rest.split('/').next());
     let address = address.expect("an address");
     let mut page = TcpStream::connect(address).expect("the page is served");
@@ -69,6 +69,7 @@ fn the_demo() {
     page.read_to_string(&mut answer).expect("it answers");
     assert!(answer.contains(" 200 OK") && answer.contains("Paceline"), "{answer}");
     demo.see("\"t_s\":5.");
+    the_printed_list(&host, &output);
     let text = demo.interrupt(0);
     let lines = text.lines().filter(|line| line.starts_with('{'));
     let lines: Vec<serde_json::Value> =
@@ -82,6 +83,20 @@ fn the_demo() {
     assert_eq!(rows[2]["width"], 160);
     let links = summary["links"].as_array().expect("links");
     assert!(links.iter().any(|link| link["capacity_bits_per_s"] == 2_000_000));
+}
+
+/// Runs the command that the demo prints for another terminal, and the one that `ls` prints next to a demo.
+fn the_printed_list(host: &Host, output: &str) {
+    let (_, command) = output.split_once("in another terminal: ").expect("a command");
+    let command = command.lines().next().expect("a line");
+    assert!(command.starts_with(BINARY), "{command}");
+    let args = words(command);
+    let list = done(host, "demo list", &args[1..]);
+    for part in ["robot ", "console ", "operator ", "robot/camera", "5 Hz at 160x120"] {
+        assert!(list.contains(part), "{part}: {list}");
+    }
+    let alone = done(host, "list", &words("ls"));
+    assert!(alone.starts_with("no other node answers") && alone.contains(command), "{alone}");
 }
 
 /// Runs `pub` and `sub` as in the README.
@@ -146,7 +161,10 @@ fn stopping(publisher: Terminal, subscriber: Terminal) {
     subscriber.see("no new samples");
     let output = subscriber.interrupt(0);
     let last = output.lines().last().expect("a summary");
-    assert!(last.starts_with("delivered ") && last.ends_with("; late 0; dropped 0"), "{last}");
+    assert!(
+        last.starts_with("delivered ") && last.ends_with("; late 0; missing 0; dropped 0"),
+        "{last}"
+    );
 }
 
 /// Replays the recording to a waiting subscriber.

@@ -60,6 +60,8 @@ pub(crate) enum Command {
     AskTime(NodeId, Bytes),
     Nodes(Sender<Vec<(NodeId, String)>>),
     Near(Sender<Vec<NodeId>>),
+    /// Reads whether the registry is complete.
+    IsComplete(Sender<bool>),
     Sources(Pattern, Sender<Vec<SourceView>>),
     Network(Pattern, Sender<NetworkView>),
     /// Reads the feedback of a publisher's subscriptions. Replies with all rows, then with the

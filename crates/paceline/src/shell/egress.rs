@@ -53,6 +53,8 @@ struct Egress {
     hops: BTreeMap<NodeId, Arc<HopShared>>,
     /// The hops without a connection, and since when.
     unconnected: BTreeMap<NodeId, Instant>,
+    /// True for the link between the processes of a host.
+    is_host: bool,
     intake: Intake,
     watched: Vec<StreamIndex>,
     /// Streams that were replaced, and the latest time to close them.
@@ -97,6 +99,7 @@ pub(crate) fn start(
         transport,
         hops: BTreeMap::new(),
         unconnected: BTreeMap::new(),
+        is_host: config.is_host(),
         intake: Intake::new(handle.announcements.clone()),
         watched: Vec::new(),
         retiring: Vec::new(),
@@ -252,7 +255,7 @@ impl Egress {
     }
 
     /// Removes hops that have had no connection for as long as a hop may be silent on a link that is not slow. On a slow link
-    /// their silence would be noticed much later.
+    /// their silence would be noticed much later. A process of this host whose connection has ended has ended too.
     fn remove_unconnected(&mut self, now: Instant) {
         let Self { hops, unconnected, transport, link, .. } = self;
         let lacks = |node: &NodeId| !transport.is_connected(*node);
@@ -263,8 +266,9 @@ impl Egress {
         // Strangers have lost nothing.
         let was_up: BTreeSet<_> =
             link.hops().filter(|(_, hop)| hop.was_up()).map(|(node, _)| node).collect();
+        let is_host = self.is_host;
         let silence = |node| {
-            let was_up = was_up.contains(node);
+            let was_up = was_up.contains(node) && !is_host;
             if was_up { ProbeInterval::SHORTEST.silence_max() } else { Duration::ZERO }
         };
         let gone = unconnected.iter().filter(|(node, since)| now.since(**since) >= silence(node));

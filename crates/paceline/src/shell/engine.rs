@@ -314,6 +314,9 @@ impl Engine {
             Command::AskTime(node, body) => self.ask_time(now, node, body),
             Command::Nodes(reply) => self.reply_nodes(&reply),
             Command::Near(reply) => self.reply_near(&reply),
+            Command::IsComplete(reply) => {
+                let _ = reply.send(self.is_complete());
+            }
             Command::Sources(pattern, reply) => self.reply_sources(&pattern, &reply),
             Command::Network(pattern, reply) => self.reply_network(&pattern, &reply),
             Command::Feedback { publisher, measured, reply } => {

@@ -46,9 +46,11 @@ impl Latecomer {
         let until = Some(Instant::now() + TIME_MAX);
         // One sample and two notices fit into the pipe without a reader.
         let pipe = Pipe::default();
-        if let Err(error) =
-            pull_into(commands, &Wanted { find, form, from, order: None, until }, &pipe)
-        {
+        if let Err(error) = pull_into(
+            commands,
+            &Wanted { find, form, from, order: None, until, at_once: false },
+            &pipe,
+        ) {
             tracing::debug!(%tag, %publisher, %error, "no latched sample");
         }
         while let Some(event) = pipe.pop() {

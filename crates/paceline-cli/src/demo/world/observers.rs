@@ -24,7 +24,7 @@ const WORLD: &str = "town";
 /// The radio operator's contract: cars, updates per second, bytes and delay.
 const PROMISED: (usize, u32, u32, Duration) = (12, 5, 64, Duration::from_millis(300));
 /// The age beyond which a promised car is late: the gap, the delay, and the time between two readings.
-const AGE_MAX: Duration = Duration::from_millis(200 + 300 + 60);
+pub(super) const AGE_MAX: Duration = Duration::from_millis(200 + 300 + 60);
 
 /// An observer, which follows a car.
 pub(super) struct Watcher {
@@ -34,6 +34,8 @@ pub(super) struct Watcher {
     follows: usize,
     pub(super) reading: WorldReading,
     pub(super) position: [f64; 2],
+    /// The reason why the contract is not in force.
+    why: Option<String>,
     /// Since when each car has been near.
     near_since: Vec<Option<Instant>>,
     second: Sums,
@@ -64,7 +66,25 @@ pub(super) struct Observers {
     pub(super) watchers: Vec<Watcher>,
     town: SharedWorld,
     node: Node,
-    promised: (u64, u64),
+    promised: Promised,
+}
+
+/// The readings of promised cars.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Promised {
+    pub(super) read: u64,
+    /// The readings that were older than the contract permits.
+    pub(super) late: u64,
+    /// The greatest age.
+    pub(super) oldest: Duration,
+}
+
+impl Promised {
+    fn add(&mut self, other: Self) {
+        self.read += other.read;
+        self.late += other.late;
+        self.oldest = self.oldest.max(other.oldest);
+    }
 }
 
 impl Observers {
@@ -86,7 +106,7 @@ impl Observers {
             .enumerate()
             .map(|(number, (name, port))| Watcher::open(name, port, number))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Self { town, node, watchers, promised: (0, 0) })
+        Ok(Self { town, node, watchers, promised: Promised::default() })
     }
 
     pub(super) const fn town(&self) -> &SharedWorld {
@@ -100,10 +120,9 @@ impl Observers {
     /// Lets all observers look at the town; `counts` states whether promised cars are counted.
     pub(super) fn look(&mut self, town: &Town, counts: bool) {
         for watcher in &mut self.watchers {
-            let (read, late) = watcher.look(town);
+            let promised = watcher.look(town);
             if counts {
-                self.promised.0 += read;
-                self.promised.1 += late;
+                self.promised.add(promised);
             }
         }
     }
@@ -124,13 +143,18 @@ impl Observers {
         self.watchers.iter().map(|watcher| &watcher.reading).collect()
     }
 
-    /// Returns the readings of promised cars, and those that were late.
-    pub(super) const fn promised(&self) -> (u64, u64) {
+    /// Returns the readings of promised cars.
+    pub(super) const fn promised(&self) -> Promised {
         self.promised
     }
 
     pub(super) fn granted(&self) -> bool {
         self.watchers.iter().any(|watcher| watcher.reading.contract == ContractState::Granted)
+    }
+
+    /// Returns the reason why the contract is not in force.
+    pub(super) fn why(&self) -> Option<&str> {
+        self.watchers.iter().find_map(|watcher| watcher.why.as_deref())
     }
 }
 
@@ -168,6 +192,7 @@ impl Watcher {
             follows: number * 7,
             reading,
             position: [0.0; 2],
+            why: None,
             near_since: Vec::new(),
             second: Sums::default(),
             bytes: 0,
@@ -175,15 +200,35 @@ impl Watcher {
         })
     }
 
-    /// Looks at the town from the followed car, and returns the readings of promised cars and those that were late.
-    fn look(&mut self, town: &Town) -> (u64, u64) {
+    /// Processes the events of the contract.
+    fn hear(&mut self) {
         while let Some(event) = self.world.try_service() {
-            self.reading.contract = match event {
-                ServiceEvent::Granted(_) => ContractState::Granted,
-                ServiceEvent::Refused(..) | ServiceEvent::EndsTooSlow(..) => ContractState::Refused,
-                ServiceEvent::Withdrawn(_) | _ => ContractState::Withdrawn,
+            let (contract, why) = match event {
+                ServiceEvent::Granted(_) => (ContractState::Granted, None),
+                ServiceEvent::Refused(refusal, _) => {
+                    (ContractState::Refused, Some(refusal.to_string()))
+                }
+                // It stays in force.
+                ServiceEvent::EndsTooSlow(..)
+                    if self.reading.contract == ContractState::Granted =>
+                {
+                    continue;
+                }
+                ServiceEvent::EndsTooSlow(_, _, least) => {
+                    (ContractState::Refused, Some(too_slow(least)))
+                }
+                ServiceEvent::Withdrawn(_) | _ => {
+                    let why = "the town no longer reserves it; its link may have failed";
+                    (ContractState::Withdrawn, Some(why.to_owned()))
+                }
             };
+            (self.reading.contract, self.why) = (contract, why);
         }
+    }
+
+    /// Looks at the town from the followed car, and returns the readings of promised cars.
+    fn look(&mut self, town: &Town) -> Promised {
+        self.hear();
         if let Some(Car { position, velocity, .. }) = town.cars.get(self.follows) {
             self.position = *position;
             let [[x, y], [east, north]] = [*position, *velocity];
@@ -206,7 +251,7 @@ impl Watcher {
             town.cars.iter().filter(|car| distance(car.position, self.position) <= nearest);
         let all_promised =
             self.reading.contract == ContractState::Granted && candidates.count() <= PROMISED.0;
-        let mut promised = (0, 0);
+        let mut promised = Promised::default();
         let mut near = 0;
         for ((number, car), near_since) in town.cars.iter().enumerate().zip(&mut self.near_since) {
             if distance(car.position, self.position) > NEAR {
@@ -220,8 +265,8 @@ impl Watcher {
             self.second.age = self.second.age.max(age);
             // A car that has just come near is promised from the next evaluation and exchange on.
             if all_promised && now.duration_since(since) > Duration::from_secs(1) {
-                promised.0 += 1;
-                promised.1 += u64::from(age > AGE_MAX);
+                let late = u64::from(age > AGE_MAX);
+                promised.add(Promised { read: 1, late, oldest: age });
             }
         }
         self.second.most = self.second.most.max(near);
@@ -239,6 +284,16 @@ impl Watcher {
         self.reading.bits_per_s = bytes.saturating_sub(self.bytes) * 8;
         self.bytes = bytes;
     }
+}
+
+/// Names the reason of a contract for which both ends are too slow.
+fn too_slow(least: Duration) -> String {
+    format!(
+        "on this busy host the programs at both ends need so much of its delay of {} ms that too little is left for the link \
+         (it needs at least {} ms); end other programs and start the demo again",
+        millis(PROMISED.3),
+        millis(least)
+    )
 }
 
 fn seen(object: &ObjectView, town: &Town) -> Option<Seen> {

@@ -26,6 +26,8 @@ pub(crate) struct Holders {
     pub(crate) nodes: Vec<(NodeId, String)>,
     /// The smallest capacity of any link, in bits per second.
     pub(crate) thinnest: Option<u64>,
+    /// True if the registry is complete, so that no other reachable node has a buffer.
+    pub(crate) are_complete: bool,
 }
 
 impl Holders {

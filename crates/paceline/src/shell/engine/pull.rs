@@ -82,7 +82,7 @@ impl Engine {
         let capacities = self.control.nodes().flat_map(|node| node.neighbours.values());
         let thinnest = capacities.filter_map(|hop| hop.capacity).map(|c| c.bits_per_s()).min();
         let nodes = self.control.nodes().map(|node| (node.id, node.name.to_owned())).collect();
-        Holders { holders, nodes, thinnest }
+        Holders { holders, nodes, thinnest, are_complete: self.is_complete() }
     }
 
     /// Returns the publishers of the system's private tags, which the status omits.

@@ -3,9 +3,10 @@
 use super::Engine;
 use super::network::hop_view;
 use crate::status::{HopView, SourceView, Taken};
-use paceline_proto::control::PublisherSpec;
+use paceline_proto::control::{HopInfo, PublisherSpec};
 use paceline_proto::{NodeId, Pattern, PublisherId};
 use paceline_sched::Late;
+use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
 impl Engine {
@@ -20,6 +21,26 @@ impl Engine {
         let free = |from, to| self.hops(from, to).iter().all(|hop| hop.capacity.is_none());
         let near = self.control.nodes().map(|node| node.id);
         let _ = reply.send(near.filter(|&id| free(me, id) && free(id, me)).collect());
+    }
+
+    /// Returns true if each link that connects has a neighbour, all neighbours of this node announce the hop too, and the
+    /// records of all neighbours of known nodes are known.
+    pub(super) fn is_complete(&self) -> bool {
+        let me = self.control.me();
+        let nodes: BTreeMap<NodeId, &BTreeMap<NodeId, HopInfo>> =
+            self.control.nodes().map(|node| (node.id, node.neighbours)).collect();
+        let Some(own) = nodes.get(&me).filter(|own| !own.is_empty()) else { return false };
+        let is_up = |name: &str| own.values().any(|hop| hop.link_name == name);
+        let mut connecting = self.links.iter().filter(|link| link.config.connects());
+        // Without the other end's announcement no path leads back to this node.
+        let is_announced =
+            |next: &NodeId| nodes.get(next).is_some_and(|theirs| theirs.contains_key(&me));
+        let are_known = |neighbours: &BTreeMap<NodeId, HopInfo>| {
+            neighbours.keys().all(|next| self.control.name(*next).is_some())
+        };
+        connecting.all(|link| is_up(&link.config.name))
+            && own.keys().all(is_announced)
+            && nodes.values().all(|neighbours| are_known(neighbours))
     }
 
     pub(super) fn reply_sources(&self, pattern: &Pattern, reply: &Sender<Vec<SourceView>>) {

@@ -37,6 +37,8 @@ pub(crate) struct Wanted {
     pub(crate) order: Option<u32>,
     /// The end of the pull's timeout.
     pub(crate) until: Option<Instant>,
+    /// Fails at once without a buffer in a complete registry.
+    pub(crate) at_once: bool,
 }
 
 /// The result of a lookup.
@@ -152,6 +154,7 @@ fn holders(
         let holders = Holders::now(commands, &wanted.find)?;
         match holders.chosen(wanted) {
             Ok(chosen) => return Ok((holders, chosen)),
+            Err(error) if wanted.at_once && holders.are_complete => return Err(error),
             Err(error) if Instant::now() >= until || pipe.is_closed() => return Err(error),
             Err(_) => std::thread::sleep(LOOK_EVERY),
         }
