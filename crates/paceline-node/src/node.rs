@@ -8,6 +8,7 @@ mod execute;
 mod inline;
 mod link;
 mod lookup;
+mod neighbour;
 mod outlets;
 mod output;
 mod port;
@@ -27,13 +28,15 @@ pub use queue::{STREAM_QUEUE_MAX, StreamQueue};
 pub use scaler::ScaleJob;
 pub use source::NewSample;
 
-use crate::arrive::{ArrivedItem, ArrivingStreams, Outputs as _};
+use crate::arrive::{ArrivedItem, ArrivingStreams, HopTiming, Outputs as _};
 use crate::deliver::{Delivery, DeliveryTiming, TakenSample};
 use crate::install::{Installer, ScalerId};
 use bytes::Bytes;
 use lookup::Lookup;
+use neighbour::Neighbour;
 use outlets::{Ends, Outlets};
 use paceline_proto::control::{Control, PublisherSpec, SubscriptionSpec, Ways};
+use paceline_proto::guard::{Flood, Guard, Hearing};
 use paceline_proto::link::LinkSpec;
 use paceline_proto::memory::{Charge, MemoryKind};
 use paceline_proto::plan::SourceKey;
@@ -340,17 +343,15 @@ impl Node {
         Some(&self.subscriptions.get(id)?.delivery)
     }
 
-    /// Adds a neighbour that a link has found. Returns false if it is known already.
+    /// Adds a neighbour that a link has found. Returns false if it is known already, or if the link has 1,280 neighbours.
     pub fn handle_neighbour(&mut self, now: Instant, link: usize, node: NodeId) -> bool {
         let Some(end) = self.links.get_mut(link) else { return false };
-        if end.hops.contains_key(&node) {
+        if !end.neighbours.join(node) {
             return false;
         }
         // The epoch grows with the clock, so it exceeds any earlier one on this hop.
         let tenths = now.as_nanos() / 100_000_000 + 1;
         end.link.add_hop(now, node, u32::try_from(tenths).unwrap_or(u32::MAX));
-        let receiver = end.parted.remove(&node).unwrap_or_default();
-        end.hops.insert(node, receiver);
         end.touched = true;
         self.touched = true;
         true
@@ -361,36 +362,49 @@ impl Node {
     pub fn handle_frame(&mut self, now: Instant, link: usize, from: NodeId, frame: Bytes) -> bool {
         self.touched = true;
         let Some(end) = self.links.get_mut(link) else { return false };
-        let Some(receiver) = end.hops.get_mut(&from) else {
+        let Some(neighbour) = end.neighbours.get_mut(from) else {
             return self.handle_neighbour(now, link, from);
         };
-        if let Some(half) = end.link.half_round_trip(from) {
-            receiver.set_half_round_trip(half);
-        }
         let mut batch = mem::take(&mut self.batch);
-        let epoch = end.link.epoch(from);
-        let result = receiver.handle_frame(now, epoch, frame, |item| batch.push(item));
-        let heard = match result {
-            Ok(heard) => Some(heard),
-            Err((heard, _)) => {
-                self.malformed += 1;
-                heard
-            }
-        };
+        let half_round_trip = end.link.half_round_trip(from).unwrap_or_default();
+        let hop = HopTiming { epoch: end.link.epoch(from), half_round_trip };
+        let Neighbour { reader, guard } = neighbour;
+        let read = reader.handle_frame(now, hop, frame, guard, &mut batch);
+        self.malformed += u64::from(read.error.is_some());
+        let muted = read.muted.into_iter().map(|flood| NodeOutput::Muted { link, from, flood });
+        self.outputs.extend(muted);
         // The messages before the header: those of a hop that it brings up wait in control as early ones. The shell, where both
         // pass through queues, handles the hop first.
-        for item in batch.drain(..) {
-            self.hand_over(now, from, item);
-        }
-        self.batch = batch;
-        if let (Some(heard), Some(end)) = (heard, self.links.get_mut(link)) {
+        self.hand_over_all(now, (link, from), batch);
+        if let (Some(heard), Some(end)) = (read.heard, self.links.get_mut(link)) {
             end.touched = true;
             end.link.handle_heard(now, from, &heard);
         }
         false
     }
 
-    fn hand_over(&mut self, now: Instant, from: NodeId, item: Received) {
+    fn neighbour_mut(&mut self, link: usize, node: NodeId) -> Option<&mut Neighbour> {
+        self.links.get_mut(link)?.neighbours.get_mut(node)
+    }
+
+    /// Handles the items of a neighbour, and keeps their empty buffer.
+    fn hand_over_all(
+        &mut self,
+        now: Instant,
+        (link, from): (usize, NodeId),
+        mut items: Vec<Received>,
+    ) {
+        let mut guard = self.neighbour_mut(link, from).map(|it| it.guard).unwrap_or_default();
+        for item in items.drain(..) {
+            self.hand_over(now, from, item, &mut guard);
+        }
+        self.batch = items;
+        if let Some(neighbour) = self.neighbour_mut(link, from) {
+            neighbour.guard = guard;
+        }
+    }
+
+    fn hand_over(&mut self, now: Instant, from: NodeId, item: Received, guard: &mut Guard) {
         let (source, item) = match item {
             // Control itself counts malformed messages.
             Received::Control(message) => {
@@ -412,7 +426,11 @@ impl Node {
                 }
             }
         }
-        let waits = || Some(Charge::uncounted(MemoryKind::Samples));
+        let bytes = if let ArrivedItem::Sample(sample) = &item { sample.payload.len() } else { 0 };
+        let waits = || {
+            let hearing = guard.take(Flood::Unasked, now, bytes);
+            (hearing == Hearing::Heard).then(|| Charge::uncounted(MemoryKind::Samples))
+        };
         let (arrivals, mut outlets) = self.arrivals(now);
         arrivals.handle_item(now, (from, source), item, waits, &mut outlets);
     }

@@ -327,6 +327,7 @@ impl TestNetwork {
                 NodeOutput::Control(event) => member.events.push(event),
                 NodeOutput::Silence(..)
                 | NodeOutput::StreamClosed(_)
+                | NodeOutput::Muted { .. }
                 | NodeOutput::NoStream { .. } => {}
             }
         }

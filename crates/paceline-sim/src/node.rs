@@ -232,6 +232,10 @@ impl SimNode {
             }
             NodeOutput::Control(output) => self.notify(now, output),
             NodeOutput::StreamClosed(closed) => self.close(&closed),
+            // No node of a world is hostile.
+            NodeOutput::Muted { from, flood, .. } => {
+                panic!("{} has muted {from}: {}", self.name, flood.name());
+            }
             // No scenario has subscriptions with an age limit. Outputs without a stream wait until another one closes.
             NodeOutput::Silence(..) | NodeOutput::NoStream { .. } => {}
         }

@@ -1,16 +1,15 @@
 //! A link of a node: the frames of its neighbours, and the queues of its streams.
 
+use super::neighbour::Neighbours;
 use super::queue::{STREAM_QUEUE_MAX, StreamQueue, StreamQueues};
 use core::ops::Bound;
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::DropReason;
-use paceline_proto::receive::Receiver;
 use paceline_proto::sample::RawSample;
 use paceline_proto::{NodeId, ProbeInterval};
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
-use std::collections::BTreeMap;
 
 /// A link of a [`Node`](super::Node) with its queues and the receivers of its neighbours.
 #[derive(Debug)]
@@ -18,10 +17,7 @@ pub struct NodeLink {
     pub(super) name: String,
     pub(super) spec: LinkSpec,
     pub(super) link: Link,
-    /// The receiving end of each hop.
-    pub(super) hops: BTreeMap<NodeId, Receiver>,
-    /// Receivers of neighbours that are down. Their streams continue after a reconnection.
-    pub(super) parted: BTreeMap<NodeId, Receiver>,
+    pub(super) neighbours: Neighbours,
     pub(super) queues: StreamQueues,
     /// Replaced streams that still send their backlog.
     pub(super) retired: Vec<Retired>,
@@ -46,8 +42,7 @@ impl NodeLink {
             name,
             link: Link::new(spec.clone()),
             spec,
-            hops: BTreeMap::new(),
-            parted: BTreeMap::new(),
+            neighbours: Neighbours::default(),
             queues: StreamQueues::default(),
             retired: Vec::new(),
             touched: true,
@@ -87,24 +82,15 @@ impl NodeLink {
 
     /// Returns the instant of the next service without input.
     pub(super) fn next_service(&self) -> Instant {
-        let receivers = self.hops.values().map(Receiver::poll_timeout);
         let retired = self.retired.iter().map(|retired| retired.until);
-        receivers.chain(retired).fold(self.link.poll_timeout(), Instant::min)
+        let next = self.link.poll_timeout().min(self.neighbours.next_overdue());
+        retired.fold(next, Instant::min)
     }
 
-    /// Returns the neighbours whose receiver has waited too long for a missing sample.
-    pub(super) fn overdue(&self, now: Instant) -> Vec<NodeId> {
-        let due = self.hops.iter().filter(|(_, receiver)| receiver.poll_timeout() <= now);
-        due.map(|(node, _)| *node).collect()
-    }
-
-    /// Stores the receivers of neighbours that the link has given up.
+    /// Removes the neighbours that the link has given up.
     pub(super) fn part(&mut self) {
-        let Self { hops, parted, link, .. } = self;
-        let departed: Vec<_> = hops.keys().copied().filter(|node| link.epoch(*node) == 0).collect();
-        for node in departed {
-            parted.extend(hops.remove(&node).map(|receiver| (node, receiver)));
-        }
+        let link = &self.link;
+        self.neighbours.part(|node| link.epoch(node) == 0);
     }
 
     /// Returns the interval of the probes to a neighbour.

@@ -3,6 +3,7 @@
 use crate::deliver::Silence;
 use bytes::Bytes;
 use paceline_proto::control::ControlOutput;
+use paceline_proto::guard::Flood;
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::StreamCounters;
 use paceline_proto::{NodeId, SubscriptionId};
@@ -27,6 +28,16 @@ pub enum NodeOutput {
     Silence(SubscriptionId, Silence),
     /// A stream was closed.
     StreamClosed(ClosedStream),
+    /// A neighbour is muted: it sends more of this kind than any node needs to. What it sends is dropped until a few seconds
+    /// after the flood.
+    Muted {
+        /// The index of the link.
+        link: usize,
+        /// The neighbour.
+        from: NodeId,
+        /// The kind of traffic.
+        flood: Flood,
+    },
     /// All stream indexes of a link are in use, so an output waits for one.
     NoStream {
         /// The index of the link.

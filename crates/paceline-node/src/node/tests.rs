@@ -287,6 +287,35 @@ fn a_node_states_why_it_wakes_up() {
     assert_eq!((node.malformed(), node.poll_timeout().reason), (1, WakeReason::Input));
 }
 
+/// A neighbour that sends garbage is muted for some seconds, and the others notice nothing.
+#[test]
+fn a_neighbour_that_sends_invalid_frames_is_not_read_for_a_while() {
+    let (mut network, a, b) = pair(radio());
+    let id = network.publish(a, publisher("a/pose"));
+    let sub = network.subscribe(b, subscription("a/*"));
+    network.run_for(SECOND);
+    let (hostile, mut now) = (NodeId(9), network.now());
+    let node = network.node_mut(b);
+    let link = node.add_link("hostile", LinkSpec::default());
+    let flood = |node: &mut Node, now, frames| {
+        (0..frames).for_each(|_| _ = node.handle_frame(now, link, hostile, vec![255; 9].into()));
+        node.malformed()
+    };
+    let read = flood(node, now, 100_000);
+    assert!((30_000..50_000).contains(&read), "{read}");
+    let outputs: Vec<_> = std::iter::from_fn(|| node.poll_output(now)).collect();
+    let muted = outputs
+        .iter()
+        .filter(|it| matches!(it, NodeOutput::Muted { from, .. } if *from == hostile));
+    assert_eq!(muted.count(), 1, "it is reported once");
+    now += secs(9);
+    assert_eq!(flood(node, now, 1), read + 1, "it is read again");
+
+    network.put(id, NewSample::data("x"));
+    network.run_for(SECOND);
+    assert_eq!(network.take(sub).len(), 1);
+}
+
 /// Returns the frames that a node sends now.
 fn frames_of(node: &mut Node, now: Instant) -> Vec<Bytes> {
     let outputs = std::iter::from_fn(|| node.poll_output(now));
@@ -295,6 +324,7 @@ fn frames_of(node: &mut Node, now: Instant) -> Vec<Bytes> {
         NodeOutput::Control(_)
         | NodeOutput::Silence(..)
         | NodeOutput::StreamClosed(_)
+        | NodeOutput::Muted { .. }
         | NodeOutput::NoStream { .. } => None,
     });
     frames.collect()

@@ -71,20 +71,16 @@ impl Node {
         links.fold(wake, |wake, (index, link)| wake.or(link.wake, WakeReason::Link(index)))
     }
 
-    /// Delivers samples at the receivers of a link that waited too long for missing predecessors.
+    /// Delivers samples of a link that waited too long for missing predecessors.
     fn expire(&mut self, now: Instant, link: usize) {
-        let due = self.links.get(link).map(|end| end.overdue(now)).unwrap_or_default();
-        if due.is_empty() {
-            return;
-        }
-        let mut batch = mem::take(&mut self.batch);
+        let due = self.links.get(link).map(|end| end.neighbours.overdue(now)).unwrap_or_default();
         for node in due {
-            let receiver = self.links.get_mut(link).and_then(|end| end.hops.get_mut(&node));
-            let Some(receiver) = receiver else { continue };
-            receiver.handle_timeout(now, |item| batch.push(item));
-            batch.drain(..).for_each(|item| self.hand_over(now, node, item));
+            let mut batch = mem::take(&mut self.batch);
+            if let Some(neighbour) = self.neighbour_mut(link, node) {
+                neighbour.reader.receiver_mut().handle_timeout(now, |item| batch.push(item));
+            }
+            self.hand_over_all(now, (link, node), batch);
         }
-        self.batch = batch;
     }
 
     fn serve_link(&mut self, now: Instant, link: usize) -> bool {
