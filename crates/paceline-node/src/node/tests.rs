@@ -1,6 +1,7 @@
 //! Tests of whole nodes in virtual time.
 
 use super::*;
+use crate::Sample;
 use crate::deliver::{Fresh, SafeAction};
 use crate::testkit::{TestLink, TestNetwork, publisher, subscription};
 use paceline_proto::control::ControlOutput;
@@ -125,6 +126,88 @@ fn a_sample_that_is_read_late_is_late() {
     assert!(matches!(&samples[..], [sample] if sample.late));
     let counts = network.node(b).delivery(sub).unwrap().counts();
     assert_eq!((counts.late, counts.overdue), (0, 1));
+}
+
+#[test]
+fn an_application_that_does_not_read_loses_the_oldest_samples() {
+    let (mut network, a, b) = pair(TestLink::default());
+    let id = network.publish(a, publisher("a/log"));
+    let sub = network.subscribe(b, subscription("a/*"));
+    network.run_for(SECOND);
+    network.set_reading(sub, false);
+    publish(&mut network, id, (1_100, millis(1)));
+    network.run_for(SECOND);
+    network.set_reading(sub, true);
+    assert!(network.take(sub).iter().map(|sample| sample.seq).eq(76..1_100));
+    let drops = network.node(b).delivery(sub).unwrap().counts().drops();
+    assert_eq!((drops.of(DropReason::SubscriberFull), drops.total()), (76, 76));
+}
+
+#[test]
+fn a_later_subscription_to_the_same_samples_gets_them_too() {
+    let (mut network, a, b) = pair(TestLink::default());
+    let id = network.publish(a, publisher("a/log"));
+    let first = network.subscribe(b, subscription("a/*"));
+    network.run_for(SECOND);
+    publish(&mut network, id, (5, millis(10)));
+    let second = network.subscribe(b, subscription("a/log"));
+    network.run_for(SECOND);
+    publish(&mut network, id, (5, millis(10)));
+    let now = network.now();
+    network.node_mut(b).unsubscribe(now, first);
+    network.run_for(SECOND);
+    publish(&mut network, id, (5, millis(10)));
+    network.run_for(SECOND);
+    let seqs = |samples: Vec<Sample>| samples.iter().map(|sample| sample.seq).collect::<Vec<_>>();
+    assert_eq!(seqs(network.take(first)), (0..10).collect::<Vec<_>>());
+    assert_eq!(seqs(network.take(second)), (5..15).collect::<Vec<_>>());
+    assert!(network.node_mut(b).remove(now, second).is_some());
+    assert!(network.node(b).delivery(second).is_none());
+}
+
+/// The first sample is sent with the announcement of its publisher, so it arrives before its outputs exist.
+#[test]
+fn samples_that_are_faster_than_control_wait_for_their_outputs() {
+    let (mut network, a, b) = pair(TestLink { delay: millis(3), ..TestLink::default() });
+    let sub = network.subscribe(b, subscription("a/*"));
+    network.run_for(SECOND);
+    let id = network.publish(a, publisher("a/pose"));
+    network.run_for(Duration::ZERO);
+    network.put(id, NewSample::data("x"));
+    network.run_for(millis(5));
+    assert_eq!(network.take(sub).len(), 1);
+    assert_eq!((network.node(b).waiting(id), network.node(b).unrouted().total()), (0, 0));
+}
+
+/// The path changes from one with a long delay to another one: its last sample arrives after newer ones, and is counted.
+#[test]
+fn a_sample_of_a_former_path_arrives_late_and_counts_once() {
+    let mut network = TestNetwork::new(1);
+    let [a, b, c, d, e] = ["a", "b", "c", "d", "e"].map(|name| network.add_node(name));
+    let long = TestLink { delay: millis(1_900), ..TestLink::default() };
+    network.connect(a, b, TestLink::default());
+    network.connect(b, d, long);
+    for (one, other) in [(a, c), (c, e), (e, d)] {
+        network.connect(one, other, TestLink::default());
+    }
+    let id = network.publish(a, publisher("a/pose"));
+    let sub = network.subscribe(d, subscription("a/*"));
+    network.run_for(secs(30));
+    network.put(id, NewSample::data("0"));
+    network.run_for(secs(3));
+    let samples = network.take(sub);
+    assert!(matches!(&samples[..], [sample] if sample.age >= millis(1_900).into()), "{samples:?}");
+    // The second sample is under way when the path is cut before it, and others take the new one.
+    network.put(id, NewSample::data("1"));
+    network.run_for(millis(1));
+    network.cut(a, b);
+    publish(&mut network, id, (300, millis(10)));
+    network.run_for(secs(3));
+    let seqs: Vec<_> = network.take(sub).iter().map(|sample| sample.seq).collect();
+    assert!(seqs.is_sorted() && !seqs.contains(&1), "{seqs:?}");
+    let counts = network.node(d).delivery(sub).unwrap().counts();
+    assert_eq!(counts.drops().of(DropReason::Superseded), 1, "{counts:?}");
+    assert_eq!(network.node(d).unrouted().of(DropReason::NoRoute), 0);
 }
 
 /// The publisher changes the treatment of late samples while the port to the subscription exists.
