@@ -4,10 +4,11 @@ use super::*;
 use crate::Sample;
 use crate::deliver::{Fresh, SafeAction};
 use crate::testkit::{TestLink, TestNetwork, publisher, subscription};
+use core::num::NonZeroU32;
 use paceline_proto::control::ControlOutput;
 use paceline_proto::link::{Link, StreamSpec};
 use paceline_proto::receive::Receiver;
-use paceline_proto::{Encoding, Form, Kind, Size};
+use paceline_proto::{Encoding, Form, Kind, Rate, Size};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Late};
 
@@ -208,6 +209,34 @@ fn a_sample_of_a_former_path_arrives_late_and_counts_once() {
     let counts = network.node(d).delivery(sub).unwrap().counts();
     assert_eq!(counts.drops().of(DropReason::Superseded), 1, "{counts:?}");
     assert_eq!(network.node(d).unrouted().of(DropReason::NoRoute), 0);
+}
+
+/// While the subscription changes, two streams carry samples: the first one of the new form ends the old output.
+#[test]
+fn a_changed_subscription_gets_each_sample_once() {
+    let (mut network, a, b) = pair(radio());
+    let spec = PublisherSpec { period: Some(millis(10)), ..publisher("a/pose") };
+    let id = network.publish(a, spec);
+    let sub = network.subscribe(b, subscription("a/*"));
+    network.run_for(SECOND);
+    publish(&mut network, id, (100, millis(10)));
+    let now = network.now();
+    let form = Form { rate: Rate::every(NonZeroU32::new(4).unwrap()), ..Form::FULL };
+    let spec = SubscriptionSpec { form, ..subscription("a/*") };
+    network.node_mut(b).control_mut().change_subscription(now, sub, &spec);
+    publish(&mut network, id, (100, millis(10)));
+    network.run_for(SECOND);
+    let events = network.take_events(b);
+    let changed = |event: &ControlOutput| matches!(event, ControlOutput::InForce { .. });
+    assert!(events.iter().any(changed), "{events:?}");
+    let seqs: Vec<_> = network.take(sub).iter().map(|sample| sample.seq).collect();
+    assert!(seqs.windows(2).all(|pair| pair[0] < pair[1]), "{seqs:?}");
+    let first = seqs.windows(2).position(|pair| pair[1] > pair[0] + 1).unwrap();
+    assert!((99..110).contains(&first), "all before the change: {seqs:?}");
+    let thinned = |pair: &[u64]| (3..=5).contains(&(pair[1] - pair[0]));
+    assert!(seqs[first + 1..].windows(2).all(thinned), "{seqs:?}");
+    let counts = network.node(b).delivery(sub).unwrap().counts();
+    assert_eq!(counts.drops().total(), 0, "{counts:?}");
 }
 
 /// The publisher changes the treatment of late samples while the port to the subscription exists.
