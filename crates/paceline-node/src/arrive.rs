@@ -5,12 +5,14 @@
 
 mod early;
 mod item;
+mod reader;
 mod stream;
 
 #[cfg(test)]
 mod tests;
 
 pub use item::{ArrivedItem, Outputs};
+pub use reader::{FrameReader, FrameResult, HopTiming};
 
 use early::{EarlyItem, EarlyItems};
 use paceline_proto::entry::{EntryLimit, EntryPolice};

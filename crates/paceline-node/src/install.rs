@@ -20,7 +20,6 @@ pub use scaler::{SCALER_OUTPUTS_MAX, ScalerId, ScalerTerms};
 
 use crate::arrive::Arrangement;
 use installed::{Installed, LocalOutput, OpenStream};
-use name::name;
 use paceline_proto::control::{Control, PublisherSpec, Ways};
 use paceline_proto::entry::EntryLimit;
 use paceline_proto::link::StreamSpec;
@@ -231,13 +230,17 @@ impl Installer {
         decision: &mut Decision,
     ) {
         let source = wanted.source;
-        let mut installed = self.installed.remove(&source).unwrap_or_default();
+        let mut installed = self.installed.get_mut(&source).map(mem::take).unwrap_or_default();
         let removed = installed.take_unwanted(&wanted.plans);
         let mut changed = !removed.streams.is_empty() || !removed.locals.is_empty();
         changed |= installed.set_input(&wanted.from, &wanted.entry, &wanted.plans);
-        let mut commands = Vec::new();
-        let needed = Self::needed(&installed, routes, &wanted.plans);
-        let later = self.close_for_room(removed.streams, &needed, decision, &mut commands);
+        let mut commands = Vec::with_capacity(1);
+        let later = if removed.streams.is_empty() {
+            Vec::new()
+        } else {
+            let needed = Self::needed(&installed, routes, &wanted.plans);
+            self.close_for_room(removed.streams, &needed, decision, &mut commands)
+        };
         let (mut ports, mut is_starved) = (Vec::with_capacity(wanted.plans.len()), false);
         for plan in &wanted.plans {
             let at = (&mut installed, &mut *decision, &mut commands);
@@ -262,6 +265,8 @@ impl Installer {
         decision.commands.push((source, commands));
         if is_wanted {
             self.installed.insert(source, installed);
+        } else {
+            self.installed.remove(&source);
         }
     }
 
@@ -298,7 +303,7 @@ impl Installer {
     /// Returns the streams that carry a source.
     pub fn streams(&self, source: SourceKey) -> impl Iterator<Item = StreamPlace> + '_ {
         let installed = self.installed.get(&source).into_iter();
-        installed.flat_map(|it| it.streams.values().map(|stream| stream.place))
+        installed.flat_map(Installed::streams)
     }
 
     /// Returns the scalers of a source.
@@ -330,14 +335,14 @@ impl Installer {
                 let Some(link) = routes.link(hop) else { return Ok(None) };
                 let place = self.take_index(link, decision, commands)?;
                 let stream = OpenStream { place, spec: spec.clone() };
-                installed.streams.insert(name(plan), stream);
+                installed.open_stream(plan, stream);
                 PortEnd::Stream(place, spec)
             }
         };
         let scaler =
             installed.scalers.join((source, publisher), plan, (&mut self.next_scaler, commands));
         if let Some((id, _)) = scaler {
-            installed.scaled.insert(name(plan), id);
+            installed.set_scaler(plan, id);
         }
         let takes_old = plan.contract.is_none() && plan.within.is_none() && !plan.background;
         Ok(Some(NewPort { end, scaler, takes_old }))
@@ -380,7 +385,7 @@ impl Installer {
         plans: &[OutputPlan],
     ) -> BTreeMap<usize, usize> {
         let mut needed = BTreeMap::new();
-        for plan in plans.iter().filter(|plan| !installed.streams.contains_key(&name(plan))) {
+        for plan in plans.iter().filter(|plan| !installed.has_stream(plan)) {
             if let Target::Hop(hop) = plan.target
                 && let Some(link) = routes.link(hop)
             {
@@ -420,6 +425,9 @@ impl Installer {
         removed: Vec<OpenStream>,
         decision: &mut Decision,
     ) {
+        if removed.is_empty() {
+            return;
+        }
         let source = wanted.source;
         let targets: BTreeSet<Target> = wanted.plans.iter().map(|plan| plan.target).collect();
         for OpenStream { place, spec } in removed {

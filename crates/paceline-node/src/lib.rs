@@ -1,10 +1,14 @@
-//! The pure parts of a node above its links: how samples arrive, leave and reach the application, and control messages their turn.
+//! The pure parts of a node above its links, and a whole node as one value.
 //!
-//! The central value is [`Delivery`](deliver::Delivery), the end of one subscription. It decides on the order, the lateness,
-//! the release by time and the drops of samples, takes the present time as an argument, and returns the samples that are due. The threads
-//! of a node and the simulator call the same code. [`ArrivingStreams`](arrive::ArrivingStreams) precede it: they decide from whom
-//! samples are accepted, and which of them wait. [`Installer`](install::Installer) decides which streams, subscriptions and scalers
-//! take them. A program that receives samples by other means can step it by itself:
+//! The central value is [`Node`]: a node without threads, sockets and clocks, which a program steps in its own loop. The simulator runs
+//! networks of them, and [`testkit`] does so for the tests of programs. A live node has the same parts on threads of their own:
+//!
+//! - [`ArrivingStreams`](arrive::ArrivingStreams) decides from whom samples are accepted, and which of them wait.
+//! - [`Installer`](install::Installer) decides which streams, subscriptions and scalers take them.
+//! - [`Delivery`](deliver::Delivery), the end of one subscription, decides on the order, the lateness, the release by time and the
+//!   drops of samples. It takes the present time as an argument, and returns the samples that are due.
+//!
+//! A program that receives samples by other means can step a delivery by itself:
 //!
 //! ```
 //! use paceline_node::deliver::{Delivery, DeliveryFate, Origin};
@@ -36,8 +40,15 @@ pub mod arrive;
 pub mod deliver;
 pub mod install;
 mod messages;
+mod node;
 mod sample;
 pub mod status;
+pub mod testkit;
 
 pub use messages::MessageQueue;
+pub use node::{
+    ArrivalAccount, ClosedStream, InlineScaler, InlineScalers, NewSample, Node, NodeAccounts,
+    NodeLink, NodeOutput, STREAM_QUEUE_MAX, ScaleJob, StreamQueue, SubscriptionAccount, WakeReason,
+    Wakeup,
+};
 pub use sample::{Actuation, Sample};

@@ -1,14 +1,14 @@
 //! The invariants of every world at any time.
 
-use crate::node::Node;
-use crate::outlet::StreamKey;
+use crate::node::{SimNode, StreamKey};
 use crate::world::World;
+use paceline_node::STREAM_QUEUE_MAX;
+use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::StreamCounters;
 use std::collections::BTreeMap;
 
-/// The most samples queued per stream in a link, and in the ring before the link.
+/// The most samples queued per stream in a link.
 const WAITING_MAX: usize = 256;
-const RING_MAX: usize = 512;
 
 impl World {
     /// Checks that all sums agree and that nothing has exceeded its bound.
@@ -26,13 +26,17 @@ impl World {
     /// Checks that every sample sent by one node arrived at the next or is counted as lost there.
     fn check_hops(&self) {
         let quiet = self.wires.iter().all(|wire| wire.is_idle() && wire.counters().lost == 0);
-        let nodes: BTreeMap<_, &Node> = self.nodes.iter().map(|node| (node.id, node)).collect();
+        let nodes: BTreeMap<_, &SimNode> =
+            self.nodes.iter().map(|node| (node.id(), node)).collect();
         for sender in &self.nodes {
             for (key, sent) in sent(sender) {
                 let (hop, publisher, form) = key;
                 // Earlier incarnations of a node are skipped.
                 let Some(receiver) = nodes.get(&hop) else { continue };
-                let arrived = receiver.arrived.of((sender.id, publisher, form));
+                let accounts = receiver.node.accounts();
+                let source = SourceKey { publisher, form };
+                let arrived = accounts.map(|it| it.arrived(sender.id(), source));
+                let arrived = arrived.unwrap_or_default();
                 let what = || format!("{} -> {}: {key:?}", sender.name, receiver.name);
                 assert!(arrived.whole <= sent.sent, "{}", what());
                 // Both sides count aborted samples. They also count a sample that lost a piece before its
@@ -47,10 +51,10 @@ impl World {
 }
 
 /// Returns the counters of `sender` by stream, including closed streams.
-fn sent(sender: &Node) -> BTreeMap<StreamKey, StreamCounters> {
+fn sent(sender: &SimNode) -> BTreeMap<StreamKey, StreamCounters> {
     let mut sums: BTreeMap<StreamKey, StreamCounters> = BTreeMap::new();
-    for end in &sender.links {
-        for (_, spec, counters, _) in end.link.streams() {
+    for end in sender.node.links() {
+        for (_, spec, counters, _) in end.link().streams() {
             let key = (spec.hop, spec.publisher, spec.form);
             sums.entry(key).or_default().merge(&counters);
         }
@@ -61,26 +65,26 @@ fn sent(sender: &Node) -> BTreeMap<StreamKey, StreamCounters> {
     sums
 }
 
-fn check_streams(node: &Node) {
-    for end in &node.links {
+fn check_streams(node: &SimNode) {
+    for end in node.node.links() {
         let mut seen = 0;
-        for (index, spec, counters, waiting) in end.link.streams() {
+        for (index, spec, counters, waiting) in end.link().streams() {
             seen += 1;
             let what = || format!("{}: {index:?} {spec:?} {counters:?}", node.name);
             let accounted = counters.sent + counters.drops.total();
             assert_eq!(counters.offered, accounted + waiting as u64, "{}", what());
             assert!(waiting <= WAITING_MAX, "{}: {waiting} wait", what());
-            let Some(ring) = end.rings.get(index) else { panic!("no ring: {}", what()) };
-            assert!(ring.waiting.len() <= RING_MAX, "{}", what());
-            let arrived = ring.pushed + ring.lost;
-            assert_eq!(arrived, counters.offered + ring.waiting.len() as u64, "{}", what());
+            let Some(queue) = end.queue(index) else { panic!("no queue: {}", what()) };
+            assert!(queue.waiting() <= STREAM_QUEUE_MAX, "{}", what());
+            let left = queue.waiting() as u64;
+            assert_eq!(queue.offered(), counters.offered + left, "{}", what());
         }
-        assert_eq!(seen, end.rings.len(), "{}: streams of {}", node.name, end.name);
+        assert_eq!(seen, end.queues(), "{}: streams of {}", node.name, end.name());
     }
 }
 
-fn check_sinks(node: &Node) {
+fn check_sinks(node: &SimNode) {
     for (id, sink) in &node.sinks {
-        assert!(sink.is_balanced(), "{}: {id:?}: {sink:?}", node.name);
+        assert!(sink.is_balanced(node.present(*id)), "{}: {id:?}: {sink:?}", node.name);
     }
 }

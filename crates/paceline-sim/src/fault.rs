@@ -3,8 +3,9 @@
 use crate::clock::ClockSpec;
 use crate::handle::NodeIx;
 use crate::impair::{Impairment, Loss};
-use crate::node::Node;
+use crate::node::SimNode;
 use crate::queue::Event;
+use crate::sink::QUEUE_SAMPLES;
 use crate::wire::Wire;
 use crate::world::World;
 
@@ -127,10 +128,10 @@ impl World {
     }
 
     /// Declares the publishers and subscriptions of the old incarnation at the new one.
-    fn declare_again(&mut self, node: NodeIx, mut old: Node) {
+    fn declare_again(&mut self, node: NodeIx, mut old: SimNode) {
         for place in 0..self.publishers.len() {
             let Some(&(of, id)) = self.publishers.get(place) else { continue };
-            let spec = old.published(id).filter(|_| of == node.0);
+            let spec = old.node.publisher(id).cloned().filter(|_| of == node.0);
             let Some(spec) = spec else { continue };
             let id = self.declare(node, spec);
             if let Some(entry) = self.publishers.get_mut(place) {
@@ -144,9 +145,10 @@ impl World {
                 continue;
             }
             let Some(mut sink) = old.sinks.remove(id) else { continue };
+            sink.begin_anew(old.present(*id));
             if !sink.ended {
-                sink.begin_anew();
-                *id = here.control.subscribe(now, sink.spec.clone());
+                sink.publishers.clear();
+                *id = here.node.subscribe(now, sink.spec.clone(), QUEUE_SAMPLES);
             }
             here.sinks.insert(*id, sink);
         }

@@ -26,44 +26,36 @@
 //! assert!(delivered.iter().all(|sample| !sample.late));
 //! ```
 //!
-//! Each node connects control, links, receivers, arriving streams and deliveries as the driver shell does. It has queues
-//! instead of rings and threads, and a toy instead of the picture scaler.
+//! Each node is a [`Node`](paceline_node::Node): the parts of a live node without its threads. The world adds clocks, wires
+//! and applications, and models instead of the picture scaler.
 //!
 //! Invariant: after each run the sums agree. Every sample is delivered or has exactly one drop reason, and nothing
 //! grows without a bound. [`Net`] is the interface that [`scenarios`] need from a network, so that they run on both a
 //! world and live nodes. [`scenario`] reads a network, its load and its faults from a file.
 
 mod ages;
-mod arrivals;
 pub mod ask;
 mod check;
 mod clock;
 pub mod cuts;
-mod destination;
 mod drive;
 mod driver;
 mod fault;
 mod handle;
 pub mod impair;
-mod install;
 mod ledger;
 mod look;
-mod lookup;
 mod net;
 mod node;
-mod outlet;
 mod pool;
 pub mod promises;
 mod queue;
 mod random;
-mod rings;
 pub mod scale;
-mod scaling;
 pub mod scenario;
 pub mod scenarios;
 mod sink;
 pub mod storm;
-mod used;
 mod video;
 mod wire;
 mod world;

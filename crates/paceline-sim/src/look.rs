@@ -2,26 +2,26 @@
 
 use crate::handle::{NodeIx, Pub, Sub};
 use crate::impair::Impairment;
-use crate::node::Node;
-use crate::sink::{Counted, Delivered, Sink};
+use crate::node::SimNode;
+use crate::sink::{Counted, Delivered, Present, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
 use paceline_proto::control::{BufferUse, Control, Grant, Refusal, SubscriptionSpec};
-use paceline_proto::ids::{NodeId, PublisherId};
+use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::link::Link;
 use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
 
 impl World {
-    pub(super) fn node(&self, node: NodeIx) -> &Node {
+    pub(super) fn node(&self, node: NodeIx) -> &SimNode {
         let Some(node) = self.nodes.get(node.0) else {
             panic!("{node:?} belongs to another world")
         };
         node
     }
 
-    pub(super) fn node_mut(&mut self, node: NodeIx) -> &mut Node {
+    pub(super) fn node_mut(&mut self, node: NodeIx) -> &mut SimNode {
         let Some(node) = self.nodes.get_mut(node.0) else {
             panic!("{node:?} belongs to another world")
         };
@@ -36,10 +36,18 @@ impl World {
     }
 
     fn sink(&self, subscription: Sub) -> &Sink {
-        let place = self.subscriptions.get(subscription.0);
-        let node = place.and_then(|(node, id)| self.nodes.get(*node)?.sinks.get(id));
-        let Some(sink) = node else { panic!("{subscription:?} belongs to another world") };
-        sink
+        self.end(subscription).0
+    }
+
+    /// Returns the application of a subscription and its present counters.
+    fn end(&self, subscription: Sub) -> (&Sink, Present<'_>) {
+        let end = |&(node, id): &(usize, SubscriptionId)| {
+            let node = self.nodes.get(node)?;
+            Some((node.sinks.get(&id)?, node.present(id)))
+        };
+        let end = self.subscriptions.get(subscription.0).and_then(end);
+        let Some(end) = end else { panic!("{subscription:?} belongs to another world") };
+        end
     }
 
     /// Returns all samples that a subscription received so far, in order. Empty if it does not
@@ -59,7 +67,8 @@ impl World {
     /// Returns the samples that a subscription missed, by reason.
     #[must_use]
     pub fn drops(&self, subscription: Sub) -> Drops {
-        self.sink(subscription).drops()
+        let (sink, present) = self.end(subscription);
+        sink.drops(present)
     }
 
     /// Returns the number of samples that a subscription missed: published between the first and the newest
@@ -68,8 +77,8 @@ impl World {
     /// Includes samples that a subscription with a reduced rate did not request.
     #[must_use]
     pub fn missing(&self, subscription: Sub) -> u64 {
-        let sink = self.sink(subscription);
-        sink.published - sink.counted.samples
+        let (sink, present) = self.end(subscription);
+        sink.published(present) - sink.counted.samples
     }
 
     /// Returns the number of samples of a publisher that any node has reported as dropped, each counted once.
@@ -116,8 +125,8 @@ impl World {
     pub fn knows(&self, grant: &Grant) -> bool {
         let same =
             |it: &Grant| (it.subscription, it.publisher) == (grant.subscription, grant.publisher);
-        let node = self.nodes.iter().find(|node| node.id == grant.publisher.node);
-        node.is_some_and(|node| node.control.grants().any(|it| same(&it)))
+        let node = self.nodes.iter().find(|node| node.id() == grant.publisher.node);
+        node.is_some_and(|node| node.node.control().grants().any(|it| same(&it)))
     }
 
     /// Returns true if nothing could be reserved for a publisher's samples, because no link of the path has a capacity.
@@ -133,7 +142,7 @@ impl World {
         let of = self.subscriptions.get(subscription.0).map(|(_, of)| *of);
         let node = self.nodes.get(node).zip(of);
         node.is_some_and(|(node, of)| {
-            node.control.grants().any(|it| (it.subscription, it.publisher) == (of, id))
+            node.node.control().grants().any(|it| (it.subscription, it.publisher) == (of, id))
         })
     }
 
@@ -157,7 +166,7 @@ impl World {
     /// Returns the id of a node.
     #[must_use]
     pub fn node_id(&self, node: NodeIx) -> NodeId {
-        self.node(node).id
+        self.node(node).id()
     }
 
     /// Returns true if a publisher knows of a matching subscription.
@@ -171,7 +180,7 @@ impl World {
     /// Returns the control of a node.
     #[must_use]
     pub fn control(&self, node: NodeIx) -> &Control {
-        &self.node(node).control
+        self.node(node).node.control()
     }
 
     /// Returns a link.
@@ -180,15 +189,17 @@ impl World {
     /// Panics if the link does not exist.
     #[must_use]
     pub fn link(&self, at: LinkIx) -> &Link {
-        let Some(end) = self.node(at.node).links.get(at.link) else { panic!("no link {at:?}") };
-        &end.link
+        let Some(end) = self.node(at.node).node.links().get(at.link) else {
+            panic!("no link {at:?}")
+        };
+        end.link()
     }
 
     /// Returns the buffer of a link for contracts; `None` for a link without a capacity or a neighbour.
     #[must_use]
     pub fn buffer(&self, at: LinkIx) -> Option<BufferUse> {
-        let node = self.node(at.node);
-        node.control.buffer_use(&node.links.get(at.link)?.name)
+        let node = &self.node(at.node).node;
+        node.control().buffer_use(node.links().get(at.link)?.name())
     }
 
     /// Returns the counters of a publisher's samples on the hop from one node to the next, summed over all
@@ -198,7 +209,7 @@ impl World {
     #[must_use]
     pub fn stream(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> StreamCounters {
         let (to, id, node) = (self.node(to), self.id(publisher), self.node(from));
-        let is_target = |hop: NodeId| to.id == hop || to.former.contains(&hop);
+        let is_target = |hop: NodeId| to.id() == hop || to.former.contains(&hop);
         let mut sum = StreamCounters::default();
         for (_, _, counters) in node.open_streams().filter(|(h, p, _)| is_target(*h) && *p == id) {
             sum.merge(&counters);
@@ -214,7 +225,7 @@ impl World {
     /// Returns the number of open streams of a publisher from one node to the next.
     #[must_use]
     pub fn streams(&self, from: NodeIx, to: NodeIx, publisher: Pub) -> usize {
-        let (hop, id) = (self.node(to).id, self.id(publisher));
+        let (hop, id) = (self.node(to).id(), self.id(publisher));
         self.node(from).open_streams().filter(|(h, p, _)| *h == hop && *p == id).count()
     }
 
@@ -260,7 +271,7 @@ impl World {
     #[must_use]
     pub fn hops(&self) -> u64 {
         let closed = self.nodes.iter().flat_map(|node| node.closed.values()).map(|c| c.sent);
-        let open = self.nodes.iter().flat_map(Node::open_streams).map(|(_, _, c)| c.sent);
+        let open = self.nodes.iter().flat_map(SimNode::open_streams).map(|(_, _, c)| c.sent);
         closed.chain(open).sum()
     }
 
@@ -280,11 +291,11 @@ impl World {
     /// Returns the number of malformed frames that a node received.
     #[must_use]
     pub fn malformed(&self, node: NodeIx) -> u64 {
-        self.node(node).malformed
+        self.node(node).node.malformed()
     }
 }
 
-impl Node {
+impl SimNode {
     /// Returns the number of a publisher's samples that this node has dropped, except for those that the next
     /// node counts as lost.
     fn reported(&self, of: PublisherId) -> u64 {
@@ -293,17 +304,18 @@ impl Node {
             self.closed.iter().map(|((_, publisher, _), counters)| (*publisher, *counters));
         let streams = open.chain(closed).filter(|(publisher, _)| *publisher == of);
         let links: u64 = streams.map(|(_, it)| it.drops.total() - it.aborted).sum();
-        let early = self.arrivals.waiting(of);
-        let sinks = self.sinks.values().filter_map(|sink| sink.dropped.get(&of)).sum::<u64>();
-        links + early + sinks + self.unrouted.get(&of).copied().unwrap_or_default()
+        let early = self.node.waiting(of);
+        let sinks = self.sinks.iter().map(|(id, sink)| sink.dropped(self.present(*id), of));
+        let unrouted = self.node.accounts().map_or(0, |accounts| accounts.unrouted(of));
+        links + early + sinks.sum::<u64>() + unrouted
     }
 
     /// Returns the open streams of all links: next hop, publisher and counters.
     pub(super) fn open_streams(
         &self,
     ) -> impl Iterator<Item = (NodeId, PublisherId, StreamCounters)> + '_ {
-        self.links.iter().flat_map(|end| {
-            end.link.streams().map(|(_, spec, counters, _)| (spec.hop, spec.publisher, counters))
+        self.node.links().iter().flat_map(|end| {
+            end.link().streams().map(|(_, spec, counters, _)| (spec.hop, spec.publisher, counters))
         })
     }
 }

@@ -1,47 +1,47 @@
 //! A toy video scaler.
 
-use crate::destination::Destination;
+use paceline_node::InlineScaler;
+use paceline_proto::control::PublisherSpec;
 use paceline_proto::form::{Form, Size};
+use paceline_proto::plan::OutputPlan;
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::{Kind, RawSample};
 use paceline_proto::temporal::TemporalScaler;
 use paceline_proto::video::{Thinned, Thinner};
-use paceline_sched::Duration;
 
 /// Drops Bs to reduce the rate. If the references alone exceed it, transcodes the due pictures to pictures of
 /// their own. A picture of w×h is the first w·h bytes of a larger one.
 #[derive(Debug)]
-pub(super) struct VideoScaler {
-    destination: Destination,
+pub(super) struct ToyVideoScaler {
     thinner: Thinner,
     due: TemporalScaler,
     coding: bool,
     size: Option<Size>,
 }
 
-impl VideoScaler {
-    pub(super) fn new(scale: Form, period: Option<Duration>, destination: Destination) -> Self {
-        let Form { rate, size, .. } = scale;
+impl ToyVideoScaler {
+    /// Returns the scaler of an output of video.
+    pub(super) fn make(
+        plan: &OutputPlan,
+        publisher: &PublisherSpec,
+    ) -> Option<Box<dyn InlineScaler>> {
+        if !plan.kind.is_video() {
+            return None;
+        }
+        let Form { rate, size, .. } = plan.at_port();
+        let period = publisher.period;
         let (thinner, due) = (Thinner::new(rate, period), TemporalScaler::new(rate, period));
         // A reduction in size always requires transcoding.
-        Self { destination, thinner, due, coding: size.is_some(), size }
+        Some(Box::new(Self { thinner, due, coding: size.is_some(), size }))
     }
+}
 
-    pub(super) const fn destination(&self) -> &Destination {
-        &self.destination
-    }
-
-    pub(super) const fn destination_mut(&mut self) -> &mut Destination {
-        &mut self.destination
-    }
-
-    /// Records that a sample passed on was dropped after all.
-    pub(super) const fn broke(&mut self, kind: Kind) {
+impl InlineScaler for ToyVideoScaler {
+    fn handle_dropped(&mut self, kind: Kind) {
         self.thinner.broke(kind);
     }
 
-    /// Returns the output for `sample`, or `None` if the reduced rate excludes it.
-    pub(super) fn scale(&mut self, sample: &RawSample) -> Result<Option<RawSample>, DropReason> {
+    fn scale(&mut self, sample: &RawSample) -> Result<Option<RawSample>, DropReason> {
         let (seq, captured) = (sample.seq, sample.captured.nanos);
         let due = self.due.take(seq, captured);
         if !self.coding {

@@ -2,10 +2,10 @@
 
 use crate::driver::Driver;
 use crate::handle::{LinkPlan, NodeIx, Pub, Sub};
-use crate::node::{Air, Node, Publisher, Source};
+use crate::node::{Air, Publisher, SimNode};
 use crate::queue::{Event, Queue};
 use crate::random::Random;
-use crate::sink::Sink;
+use crate::sink::{QUEUE_SAMPLES, Sink};
 use crate::wire::{Item, Wire, WireSpec};
 use bytes::Bytes;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
@@ -33,7 +33,7 @@ pub struct LinkIx {
 /// A network of nodes in virtual time.
 pub struct World {
     pub(super) now: Instant,
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<SimNode>,
     pub(super) wires: Vec<Wire>,
     pub(super) chance: Random,
     pub(super) publishers: Vec<(usize, PublisherId)>,
@@ -100,7 +100,7 @@ impl World {
     /// Adds a node.
     pub fn add_node(&mut self, name: &str) -> NodeIx {
         let id = self.new_id();
-        self.nodes.push(Node::new(id, name));
+        self.nodes.push(SimNode::new(id, name));
         let node = NodeIx(self.nodes.len() - 1);
         self.touch(node);
         node
@@ -114,9 +114,9 @@ impl World {
 
     /// Sets the buffer of a link for contracts in bytes, until its node starts anew.
     pub fn set_buffer(&mut self, at: LinkIx, bytes: u64) {
-        let node = self.node_mut(at.node);
-        if let Some(end) = node.links.get(at.link) {
-            node.control.set_buffer(&end.name, bytes);
+        let node = &mut self.node_mut(at.node).node;
+        if let Some(name) = node.links().get(at.link).map(|link| link.name().to_owned()) {
+            node.control_mut().set_buffer(&name, bytes);
         }
     }
 
@@ -133,8 +133,8 @@ impl World {
         self.faulty |= !there.keeps_all() || !back.keeps_all();
         for (spec, from, to) in [(there, from, to), (back, to, from)] {
             let seed = self.chance.next();
-            let end = self.nodes.get(from.0).and_then(|node| node.links.get(from.1));
-            let carrier = end.map(|end| end.spec.carrier).unwrap_or_default();
+            let end = self.nodes.get(from.0).and_then(|node| node.node.links().get(from.1));
+            let carrier = end.map(|end| end.spec().carrier).unwrap_or_default();
             self.wires.push(Wire::new(spec, carrier, from, to, seed));
         }
         self.queue.wake(Event::Beacons, self.now);
@@ -189,8 +189,7 @@ impl World {
     pub(super) fn declare(&mut self, node: NodeIx, spec: Arc<PublisherSpec>) -> PublisherId {
         let now = self.local(node);
         let here = self.node_mut(node);
-        let id = here.control.publish(now, PublisherSpec::clone(&spec));
-        here.sources.insert(id, Source::new(spec));
+        let id = here.node.publish(now, spec);
         here.publishers.insert(id.index, Publisher::default());
         self.touch(node);
         id
@@ -204,10 +203,7 @@ impl World {
         self.drivers.iter_mut().filter(its).for_each(|driver| driver.count = 0);
         let here = self.node_mut(node);
         here.publishers.remove(&id.index);
-        if let Some(source) = here.sources.get_mut(&id) {
-            source.stamper = None;
-        }
-        here.control.unpublish(now, id);
+        here.node.unpublish(now, id);
         self.touch(node);
     }
 
@@ -226,10 +222,10 @@ impl World {
     pub fn subscribe(&mut self, node: NodeIx, spec: SubscriptionSpec) -> Sub {
         let (now, keeps) = (self.local(node), self.keeps);
         if spec.idle.is_some() {
-            self.nodes.iter_mut().for_each(|node| node.used.enable());
+            self.nodes.iter_mut().for_each(SimNode::report_use);
         }
         let here = self.node_mut(node);
-        let id = here.control.subscribe(now, spec.clone());
+        let id = here.node.subscribe(now, spec.clone(), QUEUE_SAMPLES);
         here.sinks.insert(id, Sink::new(spec, keeps));
         self.touch(node);
         self.subscriptions.push((node.0, id));
@@ -241,7 +237,7 @@ impl World {
         let Some(&(node, id)) = self.subscriptions.get(subscription.0) else { return };
         let (node, now) = (NodeIx(node), self.local(NodeIx(node)));
         let here = self.node_mut(node);
-        here.control.unsubscribe(now, id);
+        here.node.unsubscribe(now, id);
         if let Some(sink) = here.sinks.get_mut(&id) {
             sink.ended = true;
         }
@@ -251,17 +247,16 @@ impl World {
     /// Lets the application of a subscription stop reading (`true`) or read again. At most 1,024 samples wait meanwhile.
     pub fn pause(&mut self, subscription: Sub, paused: bool) {
         let Some(&(node, id)) = self.subscriptions.get(subscription.0) else { return };
-        let clocks = (self.local(NodeIx(node)), self.now);
-        let sink = self.node_mut(NodeIx(node)).sinks.get_mut(&id);
-        sink.into_iter().for_each(|sink| sink.pause(clocks, paused));
+        let now = self.now;
+        self.node_mut(NodeIx(node)).pause(now, id, paused);
     }
 
     /// Sends a question from one node to another, and returns its number. [`Self::answers`] returns the
     /// answers.
     pub fn ask(&mut self, node: NodeIx, of: NodeIx, question: Bytes) -> u64 {
-        let (now, id) = (self.local(node), self.node(of).id);
+        let (now, id) = (self.local(node), self.node(of).id());
         self.touch(node);
-        self.node_mut(node).control.ask(now, id, question)
+        self.node_mut(node).node.control_mut().ask(now, id, question)
     }
 
     /// Returns the answers to a node's questions: the number of the question and the answering node.
@@ -301,7 +296,7 @@ impl World {
         else {
             return;
         };
-        if node.touched || node.wake <= now {
+        if node.is_due(now) {
             self.turns += 1;
             node.turns_now = if node.at == now { node.turns_now + 1 } else { 0 };
             assert!(node.turns_now < TURNS_MAX, "{} wakes without work at {now}", node.name);
@@ -322,11 +317,11 @@ impl World {
         // The two directions of a wire are adjacent. The second end is the one that connects.
         for (place, wire) in self.wires.iter_mut().enumerate().skip(1).step_by(2) {
             let Some(node) = self.nodes.get(wire.from.0) else { continue };
-            let Some(end) = node.links.get(wire.from.1) else { continue };
-            let led = |id: NodeId| end.hops.get(&id).is_some_and(|hop| hop.wire == place);
-            let up = end.link.hops().any(|(id, hop)| hop.is_up() && led(id));
+            let Some(end) = node.node.links().get(wire.from.1) else { continue };
+            let led = |id: NodeId| node.uses(wire.from.1, id, place);
+            let up = end.link().hops().any(|(id, hop)| hop.is_up() && led(id));
             if !up && !node.stalled && !node.down {
-                wire.send(now, node.id, Item::Beacon);
+                wire.send(now, node.id(), Item::Beacon);
                 self.queue.wake(Event::Wire(place), wire.arrives_at());
             }
         }
@@ -343,7 +338,7 @@ impl World {
                 Item::Beacon if !node.down => {
                     node.find(self.now, wire.to.1, carried.from, back);
                 }
-                Item::Frame { to, frame } if to == node.id && !node.down => {
+                Item::Frame { to, frame } if to == node.id() && !node.down => {
                     node.receive(self.now, wire.to.1, carried.from, frame, back);
                 }
                 // The node is down, or another incarnation.
@@ -351,7 +346,7 @@ impl World {
             }
         }
         self.queue.wake(Event::Wire(place), wire.arrives_at());
-        if node.touched {
+        if node.is_due(self.now) {
             self.queue.wake(Event::Node(wire.to.0), self.now);
         }
     }

@@ -37,7 +37,7 @@ fn two_hosts_meet_over_a_thin_link() {
     assert_eq!(sub.json()[9]["width"], 160);
     let until = Instant::now() + LIMIT;
     let thin = loop {
-        let ls = robot.run(&["ls", "--json", "--wide"]);
+        let ls = robot.run(&["ls", "--json"]);
         let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
         let nodes = document["nodes"].as_array().unwrap();
         let mut links = nodes.iter().filter_map(|node| node["links"].as_array()).flatten();
@@ -259,7 +259,7 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     let _flood = robot.start(&["pub", "flood", "--test-card", "640x480@30", "--link", &listen]);
     let _sub = operator.start(&["sub", "flood", "--json", "--link", &connect]);
     let thin = || {
-        let ls = robot.run(&["ls", "--json", "--wide"]);
+        let ls = robot.run(&["ls", "--json"]);
         let document: serde_json::Value = serde_json::from_str(&ls.text()).unwrap();
         let links = document["nodes"].as_array().unwrap().iter();
         let mut links = links.filter_map(|node| node["links"].as_array()).flatten();
@@ -275,7 +275,7 @@ fn the_use_of_a_link_is_at_most_its_capacity_although_another_node_does_not_answ
     while !robot.run(&["ls", "--json"]).text().contains("\"silent\"") {
         assert!(Instant::now() < until, "it was never listed");
     }
-    // `ls --wide` reads twice: the first reading waits for the stopped process until its timeout, the second not.
+    // The reading waits for the stopped process until its timeout; the rate is of the second before the link's node answered.
     silent.signal(rustix::process::Signal::STOP);
     let shown = thin();
     silent.signal(rustix::process::Signal::CONT);

@@ -1,5 +1,6 @@
 //! Random decisions against a plain list of what must be installed.
 
+use super::name::name;
 use super::*;
 use paceline_proto::Size;
 use paceline_proto::SubscriptionId;

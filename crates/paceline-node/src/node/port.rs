@@ -1,13 +1,24 @@
-//! The targets of samples that need no further scaling.
+//! The ports of a source's outputs: streams of links, subscriptions of this node, and scalers.
 
-use paceline_node::deliver::Needed;
-use paceline_node::install::StreamPlace;
-use paceline_proto::Tag;
-use paceline_proto::ids::{PublisherId, SubscriptionId};
+use super::inline::InlineScaler;
+use crate::deliver::Needed;
+use crate::install::{ScalerId, StreamPlace};
 use paceline_proto::video::DecodeGate;
+use paceline_proto::{PublisherId, SubscriptionId, Tag};
 use paceline_sched::Late;
 
-/// A target that needs no further scaling.
+/// The port of an output.
+#[derive(Debug)]
+pub(super) enum NodePort {
+    /// To a stream or to subscriptions.
+    Destination(Destination),
+    /// To a shared scaler, which stores the destination.
+    Scale(ScalerId),
+    /// Through a scaler of its own.
+    Inline(Box<dyn InlineScaler>, Destination),
+}
+
+/// The final target of an output.
 #[derive(Debug)]
 pub(super) enum Destination {
     /// A stream of a link.

@@ -1,19 +1,17 @@
 //! Executes the commands of the installer, in the same call.
 
-use crate::destination::{Destination, LocalPort};
-use crate::node::Node;
-use crate::outlet::{LinkEnd, Port, Retired};
-use crate::pool::Scaler;
-use crate::video::VideoScaler;
-use paceline_node::arrive::Arrangement;
-use paceline_node::install::{
-    Installation, LocalPlace, NewPort, PortCommand, PortEnd, StreamPlace,
-};
+use super::Node;
+use super::link::{NodeLink, Retired};
+use super::output::{ClosedStream, NodeOutput};
+use super::port::{Destination, LocalPort, NodePort};
+use crate::arrive::Arrangement;
+use crate::install::{Installation, LocalPlace, NewPort, PortCommand, PortEnd, StreamPlace};
 use paceline_proto::control::{ControlOutput, PublisherSpec};
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::link::{RETIRE_MAX, StreamSpec};
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::reason::DropReason;
+use paceline_proto::{PublisherId, SubscriptionId};
 use paceline_sched::Instant;
 
 impl Node {
@@ -38,24 +36,19 @@ impl Node {
 
     fn execute(&mut self, now: Instant, command: PortCommand) {
         match command {
-            PortCommand::OpenScaler { scaler, .. } => {
-                self.scalers.insert(scaler, Scaler::default());
+            PortCommand::OpenScaler { scaler, publisher, .. } => {
+                self.scalers.open(scaler, publisher);
             }
             PortCommand::SetTerms(scaler, terms) => {
-                if let Some(scaler) = self.scalers.get_mut(&scaler) {
+                if let Some(scaler) = self.scalers.get_mut(scaler) {
                     scaler.promised = terms.promised;
                 }
             }
-            PortCommand::CloseScaler(scaler) => {
-                // It ends with the last sample that it has begun.
-                let Some(closed) = self.scalers.get_mut(&scaler) else { return };
-                closed.is_closed = true;
-                if closed.is_over() {
-                    self.scalers.remove(&scaler);
-                }
-            }
+            PortCommand::CloseScaler(scaler) => self.scalers.close(scaler),
             PortCommand::UpdateStream(place, spec) => self.update_stream(now, place, spec),
             PortCommand::UpdateLocal { place, leave, join, late } => {
+                self.close_ports(place.source.publisher, &leave);
+                self.open_ports(place.source.publisher, &join);
                 let Some(port) = self.local(place) else { return };
                 port.leave(&leave);
                 port.join(&join);
@@ -69,26 +62,46 @@ impl Node {
                 arrivals.settle(now, &mut outlets);
             }
             PortCommand::CloseStream(place) => {
-                let stream = self.retire(now, place, |_| now);
-                self.close_stream(place.link, &stream);
+                if let Some(stream) = self.retire(now, place, |_| now) {
+                    self.close_stream(place.link, &stream);
+                }
             }
             PortCommand::DrainStream(place) => {
-                let stream = self.retire(now, place, |_| now + RETIRE_MAX);
-                let Some(end) = self.links.get_mut(place.link) else { return };
-                end.link.retire_stream(now, place.index);
-                end.retired.push(stream);
+                let Some(stream) = self.retire(now, place, |_| now + RETIRE_MAX) else { return };
+                let Some(link) = self.links.get_mut(place.link) else { return };
+                link.link.retire_stream(now, place.index);
+                link.retired.push(stream);
             }
             PortCommand::HandOverStream(place) => {
-                let until = |end: &LinkEnd| now + end.link.hand_over_max(place.index);
-                let stream = self.retire(now, place, until);
-                let Some(end) = self.links.get_mut(place.link) else { return };
-                end.link.hand_over(place.index);
-                end.retired.push(stream);
+                let until = |link: &NodeLink| now + link.link.hand_over_max(place.index);
+                let Some(stream) = self.retire(now, place, until) else { return };
+                let Some(link) = self.links.get_mut(place.link) else { return };
+                link.link.hand_over(place.index);
+                link.retired.push(stream);
             }
-            // The port is gone with its output.
-            PortCommand::CloseLocal(..) => {}
-            // The samples of its output find no stream until another one closes.
-            PortCommand::NoStream { .. } => {}
+            // The port itself was removed with its output.
+            PortCommand::CloseLocal(place, last) => {
+                self.close_ports(place.source.publisher, &last);
+            }
+            PortCommand::NoStream { link } => {
+                self.outputs.push_back(NodeOutput::NoStream { link });
+            }
+        }
+    }
+
+    fn open_ports(&mut self, publisher: PublisherId, subscriptions: &[SubscriptionId]) {
+        for id in subscriptions {
+            if let Some(end) = self.subscriptions.get_mut(*id) {
+                end.delivery.open_port(publisher);
+            }
+        }
+    }
+
+    fn close_ports(&mut self, publisher: PublisherId, subscriptions: &[SubscriptionId]) {
+        for id in subscriptions {
+            if let Some(end) = self.subscriptions.get_mut(*id) {
+                end.delivery.close_port(publisher);
+            }
         }
     }
 
@@ -98,12 +111,12 @@ impl Node {
         StreamPlace { link, index }: StreamPlace,
         spec: StreamSpec,
     ) {
-        let Some(end) = self.links.get_mut(link) else { return };
-        end.link.update_stream(now, index, spec);
-        end.touched = true;
+        let Some(link) = self.links.get_mut(link) else { return };
+        link.link.update_stream(now, index, spec);
+        link.touched = true;
     }
 
-    /// Makes an installation that of a source.
+    /// Applies an installation to its source.
     fn apply(
         &mut self,
         now: Instant,
@@ -128,8 +141,8 @@ impl Node {
             }
         }
         for (output, port) in closed {
-            if let Port::Scale(scaler) = port
-                && let Some(scaler) = self.scalers.get_mut(&scaler)
+            if let NodePort::Scale(scaler) = port
+                && let Some(scaler) = self.scalers.get_mut(scaler)
             {
                 scaler.close(output);
             }
@@ -142,47 +155,46 @@ impl Node {
         publisher: &PublisherSpec,
         plan: &OutputPlan,
         new: NewPort,
-    ) -> Option<Port> {
+    ) -> Option<NodePort> {
         let destination = match new.end {
             PortEnd::Local(_, first) => {
                 let (id, tag) = (source.publisher, publisher.tag.clone());
+                self.open_ports(id, &first);
                 Destination::Local(LocalPort::new(id, tag, plan.late, &first))
             }
             PortEnd::Stream(place, spec) => {
                 let StreamPlace { link, index } = place;
-                let end = self.links.get_mut(link)?;
-                assert!(end.link.open_stream(index, spec), "{}: {index:?} is in use", self.name);
-                end.rings.open(index);
-                end.touched = true;
+                let link = self.links.get_mut(link)?;
+                let is_free = link.link.open_stream(index, spec);
+                debug_assert!(is_free, "{}: {index:?} is in use", link.name);
+                link.queues.open(index);
+                link.touched = true;
                 Destination::Stream(place)
             }
         };
-        let Some((id, _)) = new.scaler else { return Some(Port::Destination(destination)) };
-        if plan.kind.is_video() {
-            let scaler = VideoScaler::new(plan.at_port(), publisher.period, destination);
-            return Some(Port::Video(Box::new(scaler)));
+        let Some((id, _)) = new.scaler else { return Some(NodePort::Destination(destination)) };
+        if let Some(scaler) = self.inline.and_then(|make| make(plan, publisher)) {
+            return Some(NodePort::Inline(scaler, destination));
         }
-        let scaler = self.scalers.get_mut(&id);
-        let scaler = scaler.unwrap_or_else(|| panic!("{}: {id:?} is closed", self.name));
-        scaler.coding = self.pool.coding(source, publisher, plan);
-        scaler.destinations.insert(OutputKey::of(plan), destination);
-        Some(Port::Scale(id))
+        let scaler = self.scalers.get_mut(id);
+        debug_assert!(scaler.is_some(), "{id:?} was opened before");
+        scaler?.join(plan, destination);
+        Some(NodePort::Scale(id))
     }
 
     /// Returns the port to the subscriptions of an output.
     fn local(&mut self, place: LocalPlace) -> Option<&mut LocalPort> {
         let LocalPlace { source, form, scale } = place;
         let key = OutputKey { target: Target::Local, form };
-        let ingress: &mut Ingress<Port> = match self.sources.get_mut(&source.publisher) {
+        let ingress: &mut Ingress<NodePort> = match self.sources.get_mut(&source.publisher) {
             Some(source) => &mut source.ingress,
             None => self.arrivals.ingress_mut(source)?,
         };
         let mut outputs = ingress.outputs_mut().iter_mut();
         let output = outputs.find(|output| output.key == key && output.scale == scale)?;
         let destination = match &mut output.port {
-            Port::Destination(destination) => destination,
-            Port::Video(scaler) => scaler.destination_mut(),
-            Port::Scale(id) => self.scalers.get_mut(id)?.destinations.get_mut(&key)?,
+            NodePort::Destination(destination) | NodePort::Inline(_, destination) => destination,
+            NodePort::Scale(id) => self.scalers.get_mut(*id)?.destinations.get_mut(&key)?,
         };
         match destination {
             Destination::Local(local) => Some(local),
@@ -195,30 +207,28 @@ impl Node {
         &mut self,
         now: Instant,
         StreamPlace { link, index }: StreamPlace,
-        until: impl FnOnce(&LinkEnd) -> Instant,
-    ) -> Retired {
-        let open = self.links.get_mut(link).and_then(|end| {
-            let spec = end.link.spec_of(index)?;
-            let key = (spec.hop, spec.publisher, spec.form);
-            Some((end, key))
-        });
-        let Some((end, key)) = open else {
-            panic!("node {}: {index:?} was closed by its link alone", self.name);
-        };
-        end.drain(now, index);
-        end.touched = true;
-        Retired { key, index, until: until(end) }
+        until: impl FnOnce(&NodeLink) -> Instant,
+    ) -> Option<Retired> {
+        let link = self.links.get_mut(link)?;
+        let spec = link.link.spec_of(index);
+        debug_assert!(spec.is_some(), "{}: its link has closed {index:?} itself", link.name);
+        let spec = spec?;
+        let (hop, publisher, form) = (spec.hop, spec.publisher, spec.form);
+        let source = SourceKey { publisher, form };
+        link.drain(now, index);
+        link.touched = true;
+        Some(Retired { hop, source, index, until: until(link) })
     }
 
     /// Closes the replaced streams of a link that have sent their backlog.
     pub(super) fn close_retired(&mut self, now: Instant, link: usize) {
         let scalers = &self.scalers;
-        let over = |end: &mut LinkEnd| -> Vec<Retired> {
-            let LinkEnd { link: its, rings, retired, .. } = end;
+        let over = |end: &mut NodeLink| -> Vec<Retired> {
+            let NodeLink { link: its, queues, retired, .. } = end;
             let is_over = |it: &mut Retired| {
                 let index = it.index;
-                let spent = rings.get(index).is_none_or(|ring| ring.waiting.is_empty());
-                let fed = || scalers.values().any(|it| it.feeds(StreamPlace { link, index }));
+                let spent = queues.get(index).is_none_or(|queue| queue.waiting.is_empty());
+                let fed = || scalers.feeds(StreamPlace { link, index });
                 now >= it.until || spent && its.is_settled(index) && !fed()
             };
             retired.extract_if(.., is_over).collect()
@@ -231,17 +241,13 @@ impl Node {
     }
 
     fn close_stream(&mut self, link: usize, stream: &Retired) {
-        let index = stream.index;
-        let place = StreamPlace { link, index };
-        self.scalers.values_mut().for_each(|scaler| scaler.forget_stream(place));
-        let Some(LinkEnd { link, rings, .. }) = self.links.get_mut(link) else { return };
-        let Some(ring) = rings.close(index) else { return };
-        link.handle_dropped(index, DropReason::NoRoute, ring.waiting.len() as u64);
-        let Some(counters) = link.close_stream(index) else {
-            panic!("node {}: {index:?} was closed by its link alone", self.name);
-        };
-        assert_eq!(counters.offered, ring.pushed + ring.lost, "{}: {index:?}", self.name);
-        assert_eq!(counters.offered, counters.sent + counters.drops.total(), "{}", self.name);
-        self.closed.entry(stream.key).or_default().merge(&counters);
+        let &Retired { hop, source, index, .. } = stream;
+        self.scalers.forget_stream(StreamPlace { link, index });
+        let Some(end) = self.links.get_mut(link) else { return };
+        let Some(queue) = end.queues.close(index) else { return };
+        end.link.handle_dropped(index, DropReason::NoRoute, queue.waiting() as u64);
+        let Some(counters) = end.link.close_stream(index) else { return };
+        let closed = ClosedStream { link, hop, source, counters, offered: queue.offered() };
+        self.outputs.push_back(NodeOutput::StreamClosed(closed));
     }
 }
