@@ -33,10 +33,10 @@ use crate::deliver::{Delivery, DeliveryTiming, TakenSample};
 use crate::install::{Installer, ScalerId};
 use bytes::Bytes;
 use lookup::Lookup;
-use neighbour::Neighbour;
+use neighbour::{Neighbour, Neighbours};
 use outlets::{Ends, Outlets};
 use paceline_proto::control::{Control, PublisherSpec, SubscriptionSpec, Ways};
-use paceline_proto::guard::{Flood, Guard, Hearing};
+use paceline_proto::guard::{Flood, Hearing};
 use paceline_proto::link::LinkSpec;
 use paceline_proto::memory::{Charge, MemoryKind};
 use paceline_proto::plan::SourceKey;
@@ -116,6 +116,8 @@ use subscription::Subscriptions;
 pub struct Node {
     control: Control,
     links: Vec<NodeLink>,
+    /// By link.
+    neighbours: Vec<Neighbours>,
     /// The link in use for each neighbour.
     ways: Ways,
     /// The publishers of the node, until their last output is closed.
@@ -153,6 +155,7 @@ impl Node {
         Self {
             control: Control::new(id, name),
             links: Vec::new(),
+            neighbours: Vec::new(),
             ways: Ways::default(),
             sources: Lookup::default(),
             installer: Installer::default(),
@@ -179,6 +182,7 @@ impl Node {
         self.control.set_link(name, spec.policy, spec.carrier);
         self.control.set_classes(name, spec.classes.clone());
         self.links.push(NodeLink::new(name.to_owned(), spec));
+        self.neighbours.push(Neighbours::default());
         self.touched = true;
         self.links.len() - 1
     }
@@ -325,7 +329,8 @@ impl Node {
         self.touched = true;
     }
 
-    /// Ends a subscription, and returns what it has received.
+    /// Ends a subscription and returns its end: the samples that wait, and the counters. Returns `None` if there is no such
+    /// subscription.
     pub fn remove(&mut self, now: Instant, id: SubscriptionId) -> Option<Delivery> {
         let end = self.subscriptions.remove(id)?;
         self.unsubscribe(now, id);
@@ -346,7 +351,8 @@ impl Node {
     /// Adds a neighbour that a link has found. Returns false if it is known already, or if the link has 1,280 neighbours.
     pub fn handle_neighbour(&mut self, now: Instant, link: usize, node: NodeId) -> bool {
         let Some(end) = self.links.get_mut(link) else { return false };
-        if !end.neighbours.join(node) {
+        let neighbours = self.neighbours.get_mut(link);
+        if !neighbours.is_some_and(|neighbours| neighbours.join(node)) {
             return false;
         }
         // The epoch grows with the clock, so it exceeds any earlier one on this hop.
@@ -362,13 +368,13 @@ impl Node {
     pub fn handle_frame(&mut self, now: Instant, link: usize, from: NodeId, frame: Bytes) -> bool {
         self.touched = true;
         let Some(end) = self.links.get_mut(link) else { return false };
-        let Some(neighbour) = end.neighbours.get_mut(from) else {
+        let neighbour = self.neighbours.get_mut(link).and_then(|all| all.get_mut(from));
+        let Some(Neighbour { reader, guard }) = neighbour else {
             return self.handle_neighbour(now, link, from);
         };
         let mut batch = mem::take(&mut self.batch);
         let half_round_trip = end.link.half_round_trip(from).unwrap_or_default();
         let hop = HopTiming { epoch: end.link.epoch(from), half_round_trip };
-        let Neighbour { reader, guard } = neighbour;
         let read = reader.handle_frame(now, hop, frame, guard, &mut batch);
         self.malformed += u64::from(read.error.is_some());
         let muted = read.muted.into_iter().map(|flood| NodeOutput::Muted { link, from, flood });
@@ -384,27 +390,18 @@ impl Node {
     }
 
     fn neighbour_mut(&mut self, link: usize, node: NodeId) -> Option<&mut Neighbour> {
-        self.links.get_mut(link)?.neighbours.get_mut(node)
+        self.neighbours.get_mut(link)?.get_mut(node)
     }
 
     /// Handles the items of a neighbour, and keeps their empty buffer.
-    fn hand_over_all(
-        &mut self,
-        now: Instant,
-        (link, from): (usize, NodeId),
-        mut items: Vec<Received>,
-    ) {
-        let mut guard = self.neighbour_mut(link, from).map(|it| it.guard).unwrap_or_default();
+    fn hand_over_all(&mut self, now: Instant, from: (usize, NodeId), mut items: Vec<Received>) {
         for item in items.drain(..) {
-            self.hand_over(now, from, item, &mut guard);
+            self.hand_over(now, from, item);
         }
         self.batch = items;
-        if let Some(neighbour) = self.neighbour_mut(link, from) {
-            neighbour.guard = guard;
-        }
     }
 
-    fn hand_over(&mut self, now: Instant, from: NodeId, item: Received, guard: &mut Guard) {
+    fn hand_over(&mut self, now: Instant, (link, from): (usize, NodeId), item: Received) {
         let (source, item) = match item {
             // Control itself counts malformed messages.
             Received::Control(message) => {
@@ -427,11 +424,15 @@ impl Node {
             }
         }
         let bytes = if let ArrivedItem::Sample(sample) = &item { sample.payload.len() } else { 0 };
+        let Self { neighbours, arrivals, links, subscriptions, unrouted, scalers, .. } = self;
         let waits = || {
-            let hearing = guard.take(Flood::Unasked, now, bytes);
+            let neighbour = neighbours.get_mut(link).and_then(|all| all.get_mut(from))?;
+            let hearing = neighbour.guard.take(Flood::Unasked, now, bytes);
             (hearing == Hearing::Heard).then(|| Charge::uncounted(MemoryKind::Samples))
         };
-        let (arrivals, mut outlets) = self.arrivals(now);
+        let accounts = self.accounts.as_deref_mut();
+        let ends = Ends { now, links, subscriptions, unrouted, accounts };
+        let mut outlets = Outlets { ends, scalers };
         arrivals.handle_item(now, (from, source), item, waits, &mut outlets);
     }
 

@@ -6,7 +6,7 @@ use paceline_proto::receive::{Heard, Received, Receiver};
 use paceline_proto::wire::WireError;
 use paceline_sched::{Duration, Instant};
 
-/// What a link knows about the hop to a neighbour.
+/// The state of the hop to a neighbour, as its link knows it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct HopTiming {
     /// The epoch of the hop.

@@ -1,6 +1,5 @@
 //! A link of a node: the frames of its neighbours, and the queues of its streams.
 
-use super::neighbour::Neighbours;
 use super::queue::{STREAM_QUEUE_MAX, StreamQueue, StreamQueues};
 use core::ops::Bound;
 use paceline_proto::link::{Link, LinkSpec};
@@ -11,13 +10,12 @@ use paceline_proto::{NodeId, ProbeInterval};
 use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
 
-/// A link of a [`Node`](super::Node) with its queues and the receivers of its neighbours.
+/// A link of a [`Node`](super::Node) with its queues.
 #[derive(Debug)]
 pub struct NodeLink {
     pub(super) name: String,
     pub(super) spec: LinkSpec,
     pub(super) link: Link,
-    pub(super) neighbours: Neighbours,
     pub(super) queues: StreamQueues,
     /// Replaced streams that still send their backlog.
     pub(super) retired: Vec<Retired>,
@@ -42,7 +40,6 @@ impl NodeLink {
             name,
             link: Link::new(spec.clone()),
             spec,
-            neighbours: Neighbours::default(),
             queues: StreamQueues::default(),
             retired: Vec::new(),
             touched: true,
@@ -83,14 +80,7 @@ impl NodeLink {
     /// Returns the instant of the next service without input.
     pub(super) fn next_service(&self) -> Instant {
         let retired = self.retired.iter().map(|retired| retired.until);
-        let next = self.link.poll_timeout().min(self.neighbours.next_overdue());
-        retired.fold(next, Instant::min)
-    }
-
-    /// Removes the neighbours that the link has given up.
-    pub(super) fn part(&mut self) {
-        let link = &self.link;
-        self.neighbours.part(|node| link.epoch(node) == 0);
+        retired.fold(self.link.poll_timeout(), Instant::min)
     }
 
     /// Returns the interval of the probes to a neighbour.

@@ -50,7 +50,7 @@ impl Neighbours {
         self.hops.get_mut(&node)
     }
 
-    /// Returns the instant at which the first of [`Self::overdue`] is.
+    /// Returns the first instant at which [`Self::overdue`] is not empty.
     pub(super) fn next_overdue(&self) -> Instant {
         let all = self.hops.values().map(|neighbour| neighbour.reader.receiver().poll_timeout());
         all.fold(Instant::FAR, Instant::min)

@@ -28,8 +28,8 @@ pub enum NodeOutput {
     Silence(SubscriptionId, Silence),
     /// A stream was closed.
     StreamClosed(ClosedStream),
-    /// A neighbour is muted: it sends more of this kind than any node needs to. What it sends is dropped until a few seconds
-    /// after the flood.
+    /// A neighbour is muted: it sends more of this kind than any node needs to. Its traffic of this kind is dropped until a few
+    /// seconds after the flood.
     Muted {
         /// The index of the link.
         link: usize,

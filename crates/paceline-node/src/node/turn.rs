@@ -73,7 +73,7 @@ impl Node {
 
     /// Delivers samples of a link that waited too long for missing predecessors.
     fn expire(&mut self, now: Instant, link: usize) {
-        let due = self.links.get(link).map(|end| end.neighbours.overdue(now)).unwrap_or_default();
+        let due = self.neighbours.get(link).map(|all| all.overdue(now)).unwrap_or_default();
         for node in due {
             let mut batch = mem::take(&mut self.batch);
             if let Some(neighbour) = self.neighbour_mut(link, node) {
@@ -93,14 +93,15 @@ impl Node {
         events.into_iter().for_each(|event| self.handle_link_event(now, link, event));
         self.close_retired(now, link);
         let Some(end) = self.links.get_mut(link) else { return moved };
-        end.part();
+        let Some(neighbours) = self.neighbours.get_mut(link) else { return moved };
+        neighbours.part(|node| end.link.epoch(node) == 0);
         while let Some(to) = end.link.poll_frame(now, &mut self.frame) {
             moved = true;
             let frame = self.frame.to_bytes();
             self.outputs.push_back(NodeOutput::Frame { link, to, frame });
         }
         end.touched = moved;
-        end.wake = end.next_service();
+        end.wake = end.next_service().min(neighbours.next_overdue());
         moved
     }
 
