@@ -12,6 +12,7 @@ pub(super) mod linger;
 pub(super) mod links;
 pub(super) mod outcome;
 pub(super) mod pair;
+mod pairs;
 mod passing;
 pub(super) mod refusal_overflow;
 mod request;

@@ -12,8 +12,6 @@
 //! Pairs without a contract, and those whose path has no link with a capacity, follow the registry directly.
 
 mod answers;
-mod asked;
-mod basis;
 mod idle;
 mod spare;
 mod tie;
@@ -22,6 +20,7 @@ mod turns;
 use super::booking::{Booking, request};
 use super::links::{DELIVERY, Links};
 use super::pair::Pair;
+use super::pairs::{Basis, OwnPair, Pairs};
 use super::tie::Ties;
 use crate::control::cut;
 use crate::control::data::ids::PairKey;
@@ -35,15 +34,11 @@ use crate::control::membership::graph::Tree;
 use crate::control::membership::registry::{Change, MARKS_MAX, Registry};
 use crate::form::{Form, Proxy, ScaledForm, Size, Unscalable};
 use crate::ids::{NodeId, PublisherId};
-use answers::Backoff;
 pub(in crate::control) use answers::{Denial, Silence, Survey};
-use asked::{Asked, Standing};
-use basis::Basis;
 use paceline_admit::reserve::{
     Key, LinkId, NodeIndex, Reason, Request, RequestError, Reservations, Timing,
 };
 use paceline_sched::{Duration, Instant};
-use spare::Spare;
 pub(in crate::control) use spare::{Paths, no_second_path};
 use std::collections::{BTreeMap, BTreeSet};
 use tie::Step;
@@ -73,14 +68,9 @@ pub(crate) struct Admission {
     pub(in crate::control) reservations: Reservations,
     pub(in crate::control) links: Links,
     bookings: BTreeMap<Key, Booking>,
-    asks: BTreeMap<PairKey, Asked>,
-    spares: BTreeMap<PairKey, Spare>,
+    pub(in crate::control) pairs: Pairs,
     /// True if a pair has taken its second path since the last round.
     took_over: bool,
-    keys: BTreeMap<Key, PairKey>,
-    backoffs: BTreeMap<PairKey, Backoff>,
-    /// The number of entries of `backoffs` with a refusal.
-    pub(in crate::control) refused: usize,
     /// Changes of this node's refusals that are not announced yet.
     changes: Vec<Change>,
     /// Refusals beyond the limit of this node's record that are not sent yet.
@@ -96,14 +86,8 @@ pub(crate) struct Admission {
     put_off: BTreeSet<NodeIndex>,
     /// What this node measured of forms of other nodes' publishers that it scales.
     pub(in crate::control) scaling: BTreeMap<PublisherId, Vec<ScaledForm>>,
-    /// The idle pairs whose publishers have sent a sample since.
-    pub(in crate::control) awake: BTreeSet<PairKey>,
-    /// The following pairs that were requested since their lead was reserved.
-    pub(in crate::control) followed: BTreeSet<PairKey>,
     /// The most marks of this node's record.
     pub(in crate::control) marks_max: usize,
-    /// The tied pairs that are not in force. Their refusals stay until they are.
-    incomplete: BTreeSet<PairKey>,
 }
 
 /// The inputs of a round of decisions.
@@ -130,12 +114,8 @@ impl Admission {
             reservations,
             links: Links::default(),
             bookings: BTreeMap::new(),
-            asks: BTreeMap::new(),
-            spares: BTreeMap::new(),
+            pairs: Pairs::default(),
             took_over: false,
-            keys: BTreeMap::new(),
-            backoffs: BTreeMap::new(),
-            refused: 0,
             changes: Vec::new(),
             refusal_overflow: Vec::new(),
             denials: Vec::new(),
@@ -146,21 +126,18 @@ impl Admission {
             turns: Turns::new(),
             put_off: BTreeSet::new(),
             scaling: BTreeMap::new(),
-            awake: BTreeSet::new(),
-            followed: BTreeSet::new(),
             marks_max: MARKS_MAX,
-            incomplete: BTreeSet::new(),
         }
     }
 
     /// Returns true if request `revision` of a pair is not carried and the reason was reported.
     pub(in crate::control) fn refuses(&self, key: PairKey, revision: u64) -> bool {
-        self.backoffs.get(&key).is_some_and(|hold| hold.basis.request.revision == revision)
+        self.pairs.pause(key).is_some_and(|hold| hold.basis.request.revision == revision)
     }
 
     /// Returns true if the path refused the contract of request `revision` of a pair, and would carry it without one.
     pub(in crate::control) fn declines(&self, key: PairKey, revision: u64) -> bool {
-        self.backoffs.get(&key).is_some_and(|hold| {
+        self.pairs.pause(key).is_some_and(|hold| {
             hold.basis.request.revision == revision
                 && hold.refusal.as_ref().is_some_and(Refusal::is_of_contract)
         })
@@ -212,18 +189,18 @@ impl Admission {
         pairs: &[Pair<'_>],
     ) -> bool {
         self.rounds += 1;
-        self.incomplete.clone_from(&round.ties.incomplete);
+        self.pairs.begin_round(round.me, &round.ties.incomplete);
         self.wake = Instant::FAR;
         let acts = |pair: &&Pair<'_>| impossible(pair).is_some() || pair.is_reserved();
         let mut acts: Vec<&Pair<'_>> = pairs.iter().filter(acts).collect();
         self.give_back(now, &acts);
         // New requests are first, and repeated ones take turns: one holds room until a later hop refuses it, so that those
         // after it find none.
-        let repeats = |key| self.backoffs.contains_key(&key).then(|| self.hold_time(key));
+        let repeats = |key| self.pairs.pauses(key).then(|| self.hold_time(key));
         acts.sort_by_cached_key(|pair| repeats(pair.key()));
         self.put_off.clear();
-        let pending = |asked: &&Asked| asked.standing == Standing::Pending;
-        let unanswered = self.asks.values().filter(pending).count() + self.pending_spares();
+        let pending = |(_, pair): &(PairKey, &OwnPair)| pair.state.is_asking();
+        let unanswered = self.pairs.iter().filter(pending).count() + self.pending_spares();
         self.turns.count(unanswered);
         for pair in &acts {
             self.leave_broken_path(now, round.registry, pair.key());
@@ -272,7 +249,7 @@ impl Admission {
 
     /// Returns true if a pair was refused on `basis` for a reason that `is_same`.
     fn knows(&self, key: PairKey, basis: &Basis, is_same: impl Fn(&RefusalReason) -> bool) -> bool {
-        self.backoffs.get(&key).is_some_and(|hold| {
+        self.pairs.pause(key).is_some_and(|hold| {
             let before = hold.refusal.as_ref().map(|refusal| refusal.reason);
             hold.basis == *basis && before.is_some_and(|before| is_same(&before))
         })
@@ -283,7 +260,7 @@ impl Admission {
         let key = pair.key();
         match self.step(round, key) {
             Step::Ask => {
-                let concerns = pair.request.wants_spare() || self.spares.contains_key(&key);
+                let concerns = pair.request.wants_spare() || self.pairs.spare(key).is_some();
                 let of_spare = concerns.then(|| basis.clone());
                 self.need(now, round, pair, basis);
                 if let Some(basis) = of_spare {
@@ -302,18 +279,16 @@ impl Admission {
     /// free capacity for it.
     fn give_back(&mut self, now: Instant, acts: &[&Pair<'_>]) {
         let stays: BTreeSet<PairKey> = acts.iter().map(|pair| pair.key()).collect();
-        let gone: Vec<PairKey> = self
-            .asks
-            .keys()
-            .chain(self.spares.keys())
-            .filter(|key| !stays.contains(key))
-            .copied()
-            .collect();
+        let gone = || self.pairs.iter().filter(|(key, _)| !stays.contains(key));
+        let asked = gone().filter(|(_, pair)| pair.asked().is_some());
+        let alone = gone().filter(|(_, pair)| pair.asked().is_none() && pair.spare.is_some());
+        let gone: Vec<PairKey> = asked.chain(alone).map(|(key, _)| key).collect();
         for key in gone {
             self.forget(now, key);
         }
-        let over: Vec<PairKey> =
-            self.backoffs.keys().filter(|key| !stays.contains(key)).copied().collect();
+        let over =
+            self.pairs.iter().filter(|(key, pair)| pair.pause().is_some() && !stays.contains(key));
+        let over: Vec<PairKey> = over.map(|(key, _)| key).collect();
         for key in over {
             self.release(key);
         }
@@ -333,7 +308,7 @@ impl Admission {
     /// Requests the reservation of a pair, or a change of it.
     fn need(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let (me, key) = (round.me, pair.key());
-        if self.asks.contains_key(&key) {
+        if self.pairs.asked(key).is_some() {
             return self.need_other(now, round, pair, basis);
         }
         if self.surveys_spare(key) || self.waits(now, key, &basis, round.news) {
@@ -348,15 +323,14 @@ impl Admission {
         if self.puts_off(now, key, &wanted, &asked) {
             return self.turns.give_back();
         }
-        self.asks.insert(key, Asked::new(basis, wanted));
+        self.pairs.entry(key).state.ask(wanted, basis);
         self.pend(me, key, asked);
     }
 
     /// Returns true if a repeated request must wait until a new one to the same next node is answered.
     fn is_after(&mut self, now: Instant, key: PairKey, wanted: &Request) -> bool {
         let next = wanted.path.get(1);
-        let is_after =
-            self.backoffs.contains_key(&key) && next.is_some_and(|it| self.put_off.contains(it));
+        let is_after = self.pairs.pauses(key) && next.is_some_and(|it| self.put_off.contains(it));
         if is_after {
             self.wake = self.wake.min(now + TURN);
         }
@@ -374,13 +348,12 @@ impl Admission {
     ) -> bool {
         let refused = matches!(asked, Err(RequestError::Denied(Reason::Refused { .. })));
         let Some(next) = wanted.path.get(1).filter(|_| refused) else { return false };
-        let is_repeated = |key: &PairKey| self.backoffs.contains_key(key);
-        let holds = |(other, asked): (&PairKey, &Asked)| {
-            asked.standing == Standing::Pending
-                && is_repeated(other)
-                && asked.request.path.get(1) == Some(next)
+        let holds = |(_, other): (PairKey, &OwnPair)| {
+            other.state.is_asking()
+                && other.pause().is_some()
+                && other.asked().is_some_and(|asked| asked.request.path.get(1) == Some(next))
         };
-        let puts_off = !is_repeated(&key) && self.asks.iter().any(holds);
+        let puts_off = !self.pairs.pauses(key) && self.pairs.iter().any(holds);
         if puts_off {
             self.put_off.insert(*next);
             self.wake = self.wake.min(now + TURN);
@@ -390,7 +363,7 @@ impl Admission {
 
     /// Takes one of the requests that may be unanswered at a time; if none is left, schedules another attempt.
     fn takes_turn(&mut self, now: Instant, key: PairKey) -> bool {
-        let may = self.turns.take(self.backoffs.contains_key(&key));
+        let may = self.turns.take(self.pairs.pauses(key));
         if !may {
             self.wake = self.wake.min(now + TURN);
         }
@@ -401,10 +374,9 @@ impl Admission {
     fn need_other(&mut self, now: Instant, round: &Round<'_>, pair: &Pair<'_>, basis: Basis) {
         let key = pair.key();
         let link = self.link_on(round, pair, &basis.path);
-        let Some(asked) = self.asks.get_mut(&key) else { return };
-        if asked.standing != Standing::Granted {
+        let Some(asked) = self.pairs.get(key).and_then(|pair| pair.state.granted()) else {
             return;
-        }
+        };
         if asked.basis == basis {
             // The refused change is no longer requested.
             return self.settle(key);
@@ -412,7 +384,9 @@ impl Admission {
         let Some(wanted) = request(pair, &basis.path, pair.split(), link) else { return };
         let (same, retry_at) = (asked.basis.request == basis.request, asked.retry_at);
         if asked.request == wanted {
-            asked.basis = basis;
+            if let Some(asked) = self.pairs.asked_mut(key) {
+                asked.basis = basis;
+            }
             self.settle(key);
         } else if self.is_after(now, key, &wanted) {
             // Its turn is later.
@@ -431,7 +405,7 @@ impl Admission {
 
     /// Returns true if the same request was refused and it is too early to repeat it.
     fn waits(&mut self, now: Instant, key: PairKey, basis: &Basis, news: bool) -> bool {
-        let Some(hold) = self.backoffs.get_mut(&key) else { return false };
+        let Some(hold) = self.pairs.pause_mut(key) else { return false };
         if hold.basis != *basis || now >= hold.until {
             return false;
         }
@@ -447,13 +421,12 @@ impl Admission {
         if basis.request.wants_spare() {
             self.begin_spare(key);
         }
-        let Some(number) = self.asks.get(&key).and_then(|asked| asked.key) else { return };
+        let Some(number) = self.pairs.asked(key).and_then(|asked| asked.key) else { return };
         let result = self.reservations.change(now, number, &wanted).map(|()| number);
         if !basis.request.wants_spare() && self.puts_off(now, key, &wanted, &result) {
             return;
         }
-        let Some(asked) = self.asks.get_mut(&key) else { return };
-        (asked.request, asked.basis, asked.standing) = (wanted, basis, Standing::Pending);
+        self.pairs.entry(key).state.ask(wanted, basis);
         self.pend(me, key, result);
     }
 
@@ -461,10 +434,10 @@ impl Admission {
     fn pend(&mut self, me: NodeId, key: PairKey, result: Result<Key, RequestError>) {
         match result {
             Ok(number) => {
-                if let Some(asked) = self.asks.get_mut(&key) {
+                if let Some(asked) = self.pairs.asked_mut(key) {
                     asked.key = Some(number);
                 }
-                self.keys.insert(number, key);
+                self.pairs.add_key(number, key);
             }
             Err(error) => {
                 let reason = reason_of(error);
@@ -480,7 +453,7 @@ impl Admission {
 
     /// Returns the pair of a reservation.
     pub(in crate::control) fn pair_of(&self, key: Key) -> Option<PairKey> {
-        self.keys.get(&key).copied()
+        self.pairs.pair_of(key)
     }
 }
 

@@ -28,7 +28,7 @@ impl Control {
             self.membership.registry.record(self.me).into_iter().flat_map(|record| &record.marks);
         let idle = marks.filter(|(key, (_, mark))| *mark == Mark::Idle && used.contains(&key.1));
         for (key, _) in idle {
-            self.dirty |= self.contracts.admission.awake.insert(*key);
+            self.dirty |= self.contracts.admission.pairs.wake(*key);
         }
     }
 
@@ -44,6 +44,7 @@ impl Control {
         match self.contracts.admission.granted_revision(pair).filter(|_| free > 0) {
             Some(revision) => {
                 self.contracts.admission.forget(self.now, pair);
+                self.contracts.admission.pairs.idle(pair);
                 self.announce(Change::Mark(pair, revision, Mark::Idle), None);
             }
             // A change is pending, or no mark is left: the pair requests its reservation again at once.
@@ -70,7 +71,7 @@ impl Control {
         };
         let ended: Vec<PairKey> = idle.filter(ended).map(|(key, _)| *key).collect();
         for (subscription, publisher) in ended {
-            self.contracts.admission.awake.remove(&(subscription, publisher));
+            self.contracts.admission.pairs.end_idle((subscription, publisher));
             self.announce(Change::Remove(EntryKey::Mark((subscription, publisher))), None);
         }
     }

@@ -126,7 +126,7 @@ pub(in crate::control) mod tests {
     fn refused(others: usize) -> (Vec<ControlOutput>, usize) {
         let mut now = Instant::from_millis(1_000);
         let mut nodes = joined(&mut now, 100_000);
-        nodes[0].contracts.admission.refused = others;
+        nodes[0].contracts.admission.pairs.refused = others;
         nodes[0].publish(now, camera());
         nodes[1].subscribe(now, request());
         let others = talk(&mut nodes, &mut now);
@@ -143,7 +143,7 @@ pub(in crate::control) mod tests {
         nodes[0].publish(now, camera());
         let subscription = nodes[1].subscribe(now, request());
         talk(&mut nodes, &mut now);
-        nodes[0].contracts.admission.refused = REFUSALS_MAX;
+        nodes[0].contracts.admission.pairs.refused = REFUSALS_MAX;
         let spared = SubscriptionSpec { spare: true, ..request() };
         nodes[1].update_subscription(now, subscription, spared);
         let others = talk(&mut nodes, &mut now);

@@ -160,7 +160,7 @@ impl Control {
             }
             for Denial { pair, is_spare, node, reason } in denials {
                 // The node of its lead must learn of the refusal.
-                self.dirty |= self.contracts.admission.followed.contains(&pair);
+                self.dirty |= self.contracts.admission.pairs.has_followed(pair);
                 let survey = match is_spare {
                     true => self.contracts.admission.spare_denied(self.now, pair, node, reason),
                     false => self.contracts.admission.denied(self.now, pair, node, reason),

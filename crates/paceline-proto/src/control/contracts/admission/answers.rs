@@ -1,7 +1,8 @@
 //! Handles the answers of paths: grants, refusals, and the time of the next attempt.
 
-use super::{Admission, Asked, Basis, Standing};
+use super::{Admission, Basis};
 use crate::control::contracts::booking::Replaced;
+use crate::control::contracts::pairs::{Asked, Backoff, OwnPair};
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::Refusal;
 use crate::control::data::spec::{PublisherSpec, SubscriptionSpec};
@@ -19,20 +20,6 @@ const HOLD_DOUBLED_MAX: u32 = 3;
 const SILENCE: Duration = Duration::from_millis(50);
 /// The number of attempts without an answer after which the subscription is notified.
 const SILENCES: u32 = 4;
-
-/// A pause after a request that was not granted. The pair is not carried meanwhile, unless an earlier request
-/// was granted.
-#[derive(Clone, Debug)]
-pub(super) struct Backoff {
-    /// The reported refusal; `None` while the path merely does not answer.
-    pub(super) refusal: Option<Refusal>,
-    /// The earliest instant to repeat the request, unless it changes.
-    pub(super) until: Instant,
-    /// The latest instant to repeat the request.
-    pub(super) again: Instant,
-    pub(super) tries: u32,
-    pub(super) basis: Basis,
-}
 
 /// A path of a pair that does not answer.
 #[derive(Debug)]
@@ -78,10 +65,7 @@ impl Admission {
     /// Records a grant, which ends an earlier refusal.
     pub(in crate::control) fn granted(&mut self, key: PairKey) {
         self.turns.answered();
-        if let Some(asked) = self.asks.get_mut(&key) {
-            asked.standing = Standing::Granted;
-            asked.granted = Some((asked.request.clone(), asked.basis.clone()));
-            asked.retry_at = Instant::ZERO;
+        if self.pairs.get_mut(key).is_some_and(|pair| pair.state.grant()) {
             self.settle(key);
         }
     }
@@ -95,7 +79,8 @@ impl Admission {
         reason: Reason,
     ) -> Option<Survey> {
         let hold_time = self.hold_time(key);
-        let asked = self.asks.get_mut(&key)?;
+        let pair = self.pairs.get_mut(key)?;
+        let asked = pair.asked()?;
         if let Some((granted, basis)) = asked.granted.clone() {
             // The label differs also if the paths have different numbers of hops.
             let same = basis.request == asked.basis.request;
@@ -104,8 +89,7 @@ impl Admission {
             if same && (moves || !matches!(reason, Reason::Refused { .. })) {
                 // An alternative path for the same request does not answer yet. The current path stays in
                 // force.
-                (asked.request, asked.basis) = (granted, basis);
-                (asked.standing, asked.retry_at) = (Standing::Granted, now + hold_time);
+                pair.state.keep((granted, basis), now + hold_time);
                 return None;
             }
             // A subscription's node that declines has already changed its request.
@@ -130,13 +114,13 @@ impl Admission {
         reason: Reason,
     ) -> Option<Survey> {
         self.drop_spare(now, key);
-        let asked = self.asks.get_mut(&key)?;
+        let asked = self.pairs.asked_mut(key)?;
         asked.granted = None;
         if let Some(number) = asked.key {
-            self.keys.remove(&number);
+            self.pairs.remove_key(number);
         }
         let survey = self.refused(now, key, node, reason);
-        if let Some(asked) = self.asks.get_mut(&key) {
+        if let Some(asked) = self.pairs.asked_mut(key) {
             asked.key = None;
         }
         survey
@@ -151,12 +135,12 @@ impl Admission {
         reason: Reason,
     ) -> Option<Survey> {
         self.count_answer(now, reason);
-        let asked = self.asks.get(&key)?.clone();
+        let asked = self.pairs.asked(key)?.clone();
         if let Some(survey) = self.survey(key, &asked, node, reason) {
-            self.asks.get_mut(&key)?.standing = Standing::Surveyed(survey.number);
+            self.pairs.get_mut(key)?.state.refuse(survey.number);
             return Some(survey);
         }
-        let basis = self.give_up(key)?;
+        let basis = self.pairs.get_mut(key)?.give_up()?;
         self.wait(now, key, (node, false), basis);
         None
     }
@@ -179,7 +163,7 @@ impl Admission {
         reason: Reason,
     ) -> Option<Survey> {
         let Reason::Refused { refusal: lack, .. } = reason else { return None };
-        let reported = self.backoffs.get(&key).filter(|backoff| backoff.basis == asked.basis);
+        let reported = self.pairs.pause(key).filter(|backoff| backoff.basis == asked.basis);
         if reported.is_some_and(|it| it.refusal.as_ref().is_some_and(|it| !it.is_opposite())) {
             return None;
         }
@@ -199,17 +183,6 @@ impl Admission {
         Some(Survey { number, pair: key, replaced, path, proxy, request, node, lack, rate })
     }
 
-    /// Abandons the last request of a pair and returns its basis. If the path still reserves an earlier
-    /// request, that one becomes the current request again.
-    fn give_up(&mut self, key: PairKey) -> Option<Basis> {
-        let asked = self.asks.get_mut(&key)?;
-        let Some((request, basis)) = asked.granted.clone() else {
-            return self.asks.remove(&key).map(|asked| asked.basis);
-        };
-        (asked.request, asked.standing) = (request, Standing::Granted);
-        Some(core::mem::replace(&mut asked.basis, basis))
-    }
-
     /// Schedules another attempt for a pair that was refused before or whose path does not answer.
     pub(super) fn wait(
         &mut self,
@@ -219,7 +192,7 @@ impl Admission {
         basis: Basis,
     ) {
         let long = self.hold_time(key);
-        let before = self.end_backoff(key);
+        let before = self.pairs.take_pause(key);
         let same = before.as_ref().is_some_and(|backoff| backoff.basis == basis);
         let tries = before.as_ref().filter(|_| same).map_or(0, |backoff| backoff.tries) + 1;
         let reported = before.and_then(|backoff| backoff.refusal);
@@ -231,7 +204,7 @@ impl Admission {
         let refusal = reported.filter(|reported| reported.revision == of);
         let doubled = |time: Duration, most: u32| time.mul_div(1 << (tries - 1).min(most), 1);
         let (until, again) = if refusal.is_some() {
-            let others = self.backoffs.len() as u64;
+            let others = self.pairs.paused() as u64;
             let soon = HOLD_MIN.max(Duration::from_millis(8).mul_div(others, 1));
             // Several nodes would repeat at the same instants, and the room that one holds until a later hop refuses it
             // would refuse the others.
@@ -241,7 +214,7 @@ impl Admission {
             (doubled(SILENCE, 7), doubled(SILENCE, 7))
         };
         let (until, again) = (now + until, now + again.max(until));
-        self.back_off(key, Backoff { refusal, until, again, tries, basis });
+        self.pairs.begin_pause(key, Backoff { refusal, until, again, tries, basis });
         if tries == SILENCES {
             self.silent.push(Silence { pair: key, is_spare, node });
         }
@@ -255,14 +228,13 @@ impl Admission {
 
     /// Reports that the path of a pair does not answer; further attempts continue.
     pub(in crate::control) fn report_silence(&mut self, key: PairKey, refusal: Refusal) {
-        if let Some(backoff) =
-            self.backoffs.get_mut(&key).filter(|backoff| backoff.refusal.is_none())
-        {
-            let revision = backoff.basis.request.revision;
-            let refusal = Refusal { revision, ..refusal };
-            backoff.refusal = Some(refusal.clone());
-            self.announce_refusal(refusal);
-            self.refused += 1;
+        let revision = self.pairs.pause(key).map(|backoff| backoff.basis.request.revision);
+        let Some(revision) = revision else { return };
+        let refusal = Refusal { revision, ..refusal };
+        // The limit of the record counts the refusals before.
+        let before = self.pairs.refused;
+        if self.pairs.report_pause(key, &refusal) {
+            self.announce_refusal(refusal, before);
         }
     }
 
@@ -275,13 +247,11 @@ impl Admission {
         refusal: Option<Refusal>,
         known: Refusal,
     ) {
-        let of = Standing::Surveyed(number);
-        if self.spare_surveyed(now, (key, of), refusal.clone(), &known)
-            || self.asks.get(&key).is_none_or(|asked| asked.standing != of)
-        {
+        if self.spare_surveyed(now, (key, number), refusal.clone(), &known) {
             return;
         }
-        let Some(basis) = self.give_up(key) else { return };
+        let pair = self.pairs.get_mut(key).filter(|pair| pair.state.survey() == Some(number));
+        let Some(basis) = pair.and_then(OwnPair::give_up) else { return };
         match self.surveyed_refusal(key, refusal, &known) {
             Some(refusal) => self.refuse(now, key, refusal, basis),
             // The obstacle was only a tentative reservation.
@@ -296,14 +266,14 @@ impl Admission {
         found: Option<Refusal>,
         known: &Refusal,
     ) -> Option<Refusal> {
-        let tries = self.backoffs.get(&key).map_or(0, |backoff| backoff.tries);
+        let tries = self.pairs.pause(key).map_or(0, |backoff| backoff.tries);
         found.or_else(|| (tries + 1 >= SILENCES).then(|| known.clone()))
     }
 
     /// Refuses a pair's request on `basis`, and reports the reason unless it was already reported. The grant
     /// of an earlier request stays in force, unless the request is `or_stop`.
     pub(super) fn refuse(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
-        if !self.asks.get(&key).is_some_and(|asked| asked.keeps_granted_from(&basis)) {
+        if !self.pairs.asked(key).is_some_and(|asked| asked.keeps_granted_from(&basis)) {
             self.forget(now, key);
         }
         self.report(now, key, refusal, basis);
@@ -313,7 +283,7 @@ impl Admission {
     pub(super) fn report(&mut self, now: Instant, key: PairKey, refusal: Refusal, basis: Basis) {
         let refusal = Refusal { revision: basis.request.revision, ..refusal };
         let hold_time = self.hold_time(key);
-        let before = self.end_backoff(key);
+        let before = self.pairs.take_pause(key);
         let reported = before.as_ref().and_then(|backoff| backoff.refusal.as_ref());
         // Repeated figures differ a little and are not reported, but a refusal of the other half is news, and so is one
         // that no other contract would avoid.
@@ -323,68 +293,53 @@ impl Admission {
         });
         let known = !turned && before.as_ref().is_some_and(|it| it.basis == basis);
         if reported.is_none() || !known && reported != Some(&refusal) {
-            self.announce_refusal(refusal.clone());
+            self.announce_refusal(refusal.clone(), self.pairs.refused);
         }
         let until = now + hold_time;
         let refusal = if known { reported.cloned() } else { None }.unwrap_or(refusal);
         let backoff = Backoff { refusal: Some(refusal), until, again: until, tries: 1, basis };
-        self.back_off(key, backoff);
+        self.pairs.begin_pause(key, backoff);
         self.wake = self.wake.min(until);
     }
 
-    /// Announces a refusal to all nodes, or only to the subscription's node beyond the limit.
-    fn announce_refusal(&mut self, refusal: Refusal) {
-        if self.refused < REFUSALS_MAX {
+    /// Announces a refusal to all nodes, or only to the subscription's node if there were too many `before`.
+    fn announce_refusal(&mut self, refusal: Refusal, before: usize) {
+        if before < REFUSALS_MAX {
             self.changes.push(Change::Refuse(refusal));
         } else {
             self.refusal_overflow.push(refusal);
         }
     }
 
-    fn back_off(&mut self, key: PairKey, backoff: Backoff) {
-        self.end_backoff(key);
-        self.refused += usize::from(backoff.refusal.is_some());
-        self.backoffs.insert(key, backoff);
-    }
-
-    fn end_backoff(&mut self, key: PairKey) -> Option<Backoff> {
-        let backoff = self.backoffs.remove(&key)?;
-        self.refused -= usize::from(backoff.refusal.is_some());
-        Some(backoff)
-    }
-
     /// Ends the refusal of a pair that is granted. That of a tied pair stays until the opposite contract is granted, and
     /// that of a pair with a spare until the spare is.
     pub(super) fn settle(&mut self, key: PairKey) {
-        if !self.incomplete.contains(&key) && !self.lacks_spare(key) {
+        if !self.pairs.is_incomplete(key) && !self.lacks_spare(key) {
             self.release(key);
         }
     }
 
     /// Ends the pause after a refusal; the refusal stays reported.
     pub(in crate::control) fn end_pause(&mut self, key: PairKey) {
-        if let Some(backoff) = self.backoffs.get_mut(&key) {
+        if let Some(backoff) = self.pairs.pause_mut(key) {
             (backoff.until, backoff.again) = (Instant::ZERO, Instant::ZERO);
         }
     }
 
     /// Returns true if the last request of a pair was refused, and its pause has not been ended.
     pub(in crate::control) fn pauses(&self, key: PairKey) -> bool {
-        let refused = self
-            .backoffs
-            .get(&key)
-            .is_some_and(|it| it.refusal.is_some() && it.until > Instant::ZERO);
-        refused && !self.asks.contains_key(&key)
+        let pause = self.pairs.pause(key).filter(|_| self.pairs.asked(key).is_none());
+        pause.is_some_and(|it| it.refusal.is_some() && it.until > Instant::ZERO)
     }
 
     /// Returns true if a path has granted a request of a pair.
     pub(in crate::control) fn is_granted(&self, key: PairKey) -> bool {
-        self.asks.get(&key).is_some_and(|asked| asked.granted.is_some())
+        self.pairs.asked(key).is_some_and(|asked| asked.granted.is_some())
     }
 
     /// Ends the refusal of a pair.
     pub(super) fn release(&mut self, key: PairKey) {
-        let reported = self.end_backoff(key).is_some_and(|backoff| backoff.refusal.is_some());
+        let reported = self.pairs.take_pause(key).is_some_and(|backoff| backoff.refusal.is_some());
         if reported {
             self.changes.push(Change::Remove(EntryKey::Refusal(key)));
         }
@@ -393,9 +348,10 @@ impl Admission {
     /// Releases the reservation and request of a pair.
     pub(in crate::control) fn forget(&mut self, now: Instant, key: PairKey) {
         self.drop_spare(now, key);
-        let number = self.asks.remove(&key).and_then(|asked| asked.key);
+        let asked = self.pairs.get_mut(key).and_then(OwnPair::take_asked);
+        let number = asked.and_then(|asked| asked.key);
         if let Some(number) = number {
-            self.keys.remove(&number);
+            self.pairs.remove_key(number);
             self.reservations.close(now, number);
         }
     }

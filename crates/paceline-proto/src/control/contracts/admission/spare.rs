@@ -1,8 +1,9 @@
 //! The second reservations of pairs that request a spare ([`crate::control::routing::spare`]).
 
-use super::{Admission, Asked, Basis, Booking, Denial, Round, Standing, Survey, reason_of};
+use super::{Admission, Basis, Booking, Denial, Round, Survey, reason_of};
 use crate::control::contracts::booking::request;
 use crate::control::contracts::pair::Pair;
+use crate::control::contracts::pairs::{Asked, OwnPair, PairState};
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::{Refusal, RefusalReason};
 use crate::control::data::route::{Detour, Place};
@@ -16,15 +17,6 @@ use crate::ids::{NodeId, SubscriptionId};
 use paceline_admit::reserve::{Key, Reason};
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
-
-/// The second reservation of a pair.
-#[derive(Debug, Default)]
-pub(super) struct Spare {
-    /// The last request for it, unless it was refused.
-    asked: Option<Asked>,
-    /// True if the pair is in force: the loss or refusal of the spare leaves the first reservation.
-    in_force: bool,
-}
 
 const fn is_no_path(reason: &RefusalReason) -> bool {
     matches!(reason, RefusalReason::NoSecondPath { .. } | RefusalReason::SpareMeets { .. })
@@ -141,21 +133,22 @@ impl Admission {
 
     /// Returns the number of the reservation that carries a pair of a publisher of this node, once it is in force.
     fn carrier_of(&self, key: PairKey) -> Option<u64> {
-        let in_force = self.spares.get(&key).is_some_and(|spare| spare.in_force);
-        let asked = self.asks.get(&key).filter(|asked| in_force && asked.granted.is_some())?;
+        let in_force = self.pairs.spare(key).is_some_and(|spare| spare.in_force);
+        let asked = self.pairs.asked(key).filter(|asked| in_force && asked.granted.is_some())?;
         asked.key.map(|key| key.number)
     }
 
     /// Returns the marks of the pairs of this node's publishers that have or had a spare.
     pub(super) fn carried_marks(&self) -> impl Iterator<Item = (PairKey, (u64, Mark))> {
-        let marked = |&key: &PairKey| Some((key, (self.carrier_of(key)?, Mark::Carried)));
-        self.spares.keys().filter_map(marked)
+        let marked = |key: PairKey| Some((key, (self.carrier_of(key)?, Mark::Carried)));
+        let spares = self.pairs.iter().filter(|(_, pair)| pair.spare.is_some());
+        spares.filter_map(move |(key, _)| marked(key))
     }
 
     /// Returns true if a pair requests a spare and has none.
     pub(in crate::control) fn lacks_spare(&self, key: PairKey) -> bool {
-        let asks = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
-        let spare = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
+        let asks = self.pairs.asked(key).is_some_and(|asked| asked.basis.request.wants_spare());
+        let spare = self.pairs.spare_asked(key);
         asks && spare.is_none_or(|asked| asked.granted.is_none())
     }
 
@@ -166,22 +159,21 @@ impl Admission {
 
     /// Returns the number of requests for spares without an answer.
     pub(super) fn pending_spares(&self) -> usize {
-        let asked = self.spares.values().filter_map(|spare| spare.asked.as_ref());
-        asked.filter(|asked| asked.standing == Standing::Pending).count()
+        let spares = self.pairs.iter().filter_map(|(_, pair)| pair.spare.as_ref());
+        spares.filter(|spare| spare.state.is_asking()).count()
     }
 
     /// Returns true while the nodes of a refused second path are surveyed. Nothing else is reserved for the pair then,
     /// unless it is in force.
     pub(super) fn surveys_spare(&self, key: PairKey) -> bool {
-        let asked = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
-        asked.is_some_and(|asked| matches!(asked.standing, Standing::Surveyed(_)))
+        self.pairs.spare(key).is_some_and(|spare| spare.state.survey().is_some())
     }
 
     /// A running contract keeps its reservation while it requests a spare in addition.
     pub(super) fn begin_spare(&mut self, key: PairKey) {
-        let asked = self.asks.get(&key).and_then(|asked| asked.granted.as_ref());
+        let asked = self.pairs.asked(key).and_then(|asked| asked.granted.as_ref());
         if asked.is_some_and(|(_, basis)| !basis.request.wants_spare()) {
-            self.spares.entry(key).or_default().in_force = true;
+            self.pairs.spare_entry(key).in_force = true;
         }
     }
 
@@ -195,7 +187,7 @@ impl Admission {
         basis: &Basis,
     ) {
         let key = pair.key();
-        let Some(asked) = self.asks.get(&key).filter(|it| it.standing == Standing::Granted) else {
+        let Some(asked) = self.pairs.get(key).and_then(|pair| pair.state.granted()) else {
             return;
         };
         if asked.basis.request != *pair.request {
@@ -239,28 +231,27 @@ impl Admission {
         let Some(second) = pair.on(round.registry, path) else { return };
         let link = self.link_on(round, &second, path);
         let Some(wanted) = request(&second, path, second.split(), link) else { return };
-        let before = self.spares.get(&key).and_then(|spare| spare.asked.as_ref());
-        let is_same =
-            before.is_some_and(|it| it.standing != Standing::Granted || it.request == wanted);
+        let before = self.pairs.spare(key).map(|spare| &spare.state);
+        let is_same = before.is_some_and(|state| match state.granted() {
+            Some(granted) => granted.request == wanted,
+            None => state.asked().is_some(),
+        });
         if is_same || self.waits(now, key, &basis, round.news) || !self.takes_turn(now, key) {
             return;
         }
-        let entry = self.spares.entry(key).or_default();
-        let known = entry.asked.as_mut().and_then(|asked| {
-            (asked.basis, asked.request, asked.standing) =
-                (basis.clone(), wanted.clone(), Standing::Pending);
-            asked.key
-        });
+        let spare = self.pairs.spare_entry(key);
+        let known = spare.state.asked().and_then(|asked| asked.key);
         if known.is_none() {
-            entry.asked = Some(Asked::new(basis, wanted.clone()));
+            spare.state.take_asked();
         }
+        spare.state.ask(wanted.clone(), basis);
         let result = match known {
             Some(number) => self.reservations.change(now, number, &wanted).map(|()| number),
             None => self.reservations.request(now, &wanted),
         };
         match result {
             Ok(number) => {
-                self.keys.insert(number, key);
+                self.pairs.add_key(number, key);
                 if let Some(asked) = self.spare_asked(key) {
                     asked.key = Some(number);
                 }
@@ -273,22 +264,22 @@ impl Admission {
     }
 
     fn spare_asked(&mut self, key: PairKey) -> Option<&mut Asked> {
-        self.spares.get_mut(&key)?.asked.as_mut()
+        self.pairs.spare_mut(key)?.state.asked_mut()
     }
 
     /// Returns true if a reservation is the spare of its pair.
     pub(in crate::control) fn is_spare(&self, pair: PairKey, number: Key) -> bool {
-        let asked = self.spares.get(&pair).and_then(|spare| spare.asked.as_ref());
+        let asked = self.pairs.spare_asked(pair);
         asked.is_some_and(|asked| asked.key == Some(number))
     }
 
     /// Records the grant of a spare. From now on the pair is in force.
     pub(in crate::control) fn spare_granted(&mut self, key: PairKey) {
         self.turns.answered();
-        if let Some(asked) = self.spare_asked(key) {
-            asked.standing = Standing::Granted;
-            asked.granted = Some((asked.request.clone(), asked.basis.clone()));
-            self.spares.entry(key).or_default().in_force = true;
+        if let Some(spare) = self.pairs.spare_mut(key)
+            && spare.state.grant()
+        {
+            spare.in_force = true;
             self.settle(key);
         }
     }
@@ -311,8 +302,8 @@ impl Admission {
         let survey = self.survey(key, &asked, node, reason);
         (asked.key, asked.granted) = (None, None);
         if let Some(survey) = &survey {
-            asked.standing = Standing::Surveyed(survey.number);
-            self.spares.entry(key).or_default().asked = Some(asked);
+            let state = PairState::Refused(Some((asked, survey.number)));
+            self.pairs.spare_entry(key).state = state;
         } else {
             self.wait(now, key, (node, true), asked.basis);
         }
@@ -323,16 +314,18 @@ impl Admission {
     pub(super) fn spare_surveyed(
         &mut self,
         now: Instant,
-        (key, of): (PairKey, Standing),
+        (key, number): (PairKey, u64),
         refusal: Option<Refusal>,
         known: &Refusal,
     ) -> bool {
-        let spare = self.spares.get_mut(&key);
-        let asked = spare.and_then(|spare| spare.asked.take_if(|asked| asked.standing == of));
+        let spare = self.pairs.spare_mut(key);
+        let spare = spare.filter(|spare| spare.state.survey() == Some(number));
+        let asked = spare.and_then(|spare| spare.state.take_asked());
         let Some(Asked { basis, .. }) = asked else { return false };
-        let in_force = self.is_in_force(key);
-        if !in_force {
-            self.spares.remove(&key);
+        if !self.is_in_force(key)
+            && let Some(pair) = self.pairs.get_mut(key)
+        {
+            pair.spare = None;
         }
         match self.surveyed_refusal(key, refusal, known) {
             Some(refusal) => self.refuse_spare(now, key, refusal, basis),
@@ -362,7 +355,7 @@ impl Admission {
     ) -> bool {
         let asks = basis.request.wants_spare() && basis.spare.is_none();
         // A running contract is not refused.
-        let runs = self.asks.get(&key).is_some_and(|asked| asked.granted.is_some());
+        let runs = self.pairs.asked(key).is_some_and(|asked| asked.granted.is_some());
         if !asks || runs {
             return false;
         }
@@ -378,16 +371,17 @@ impl Admission {
 
     /// Returns the number of marks that this node may announce in addition to those that its requests for spares will need.
     pub(in crate::control) fn free_marks(&self, mine: &Record) -> usize {
-        let awaits = |(key, asked): &(&PairKey, &Asked)| {
-            asked.basis.request.wants_spare() && !mine.marks.contains_key(*key)
+        let awaits = |(key, pair): &(PairKey, &OwnPair)| {
+            pair.asked().is_some_and(|asked| asked.basis.request.wants_spare())
+                && !mine.marks.contains_key(key)
         };
-        let awaited = self.asks.iter().filter(awaits).count();
+        let awaited = self.pairs.iter().filter(awaits).count();
         self.marks_max.saturating_sub(mine.marks.len() + awaited)
     }
 
     /// Returns true if a request for a spare would need a mark of this node and none is left.
     pub(in crate::control) fn lacks_mark(&self, registry: &Registry, key: PairKey) -> bool {
-        let has_one = self.asks.get(&key).is_some_and(|asked| asked.basis.request.wants_spare());
+        let has_one = self.pairs.asked(key).is_some_and(|asked| asked.basis.request.wants_spare());
         let mine = registry.record(registry.me()).filter(|mine| !mine.marks.contains_key(&key));
         !has_one && mine.is_some_and(|mine| self.free_marks(mine) == 0)
     }
@@ -413,10 +407,10 @@ impl Admission {
 
     /// Sends the samples of a pair on its second path if a node of the first one has announced the loss of a hop.
     pub(super) fn leave_broken_path(&mut self, now: Instant, registry: &Registry, key: PairKey) {
-        if !self.spares.contains_key(&key) {
+        if self.pairs.spare(key).is_none() {
             return;
         }
-        let granted = self.asks.get(&key).and_then(|asked| asked.granted.as_ref());
+        let granted = self.pairs.asked(key).and_then(|asked| asked.granted.as_ref());
         let path = granted.map(|(request, _)| request.path.iter().map(|node| NodeId(node.0)));
         if path.is_some_and(|path| !is_whole(registry, &path.collect::<Vec<_>>())) {
             self.take_over(now, key);
@@ -425,14 +419,11 @@ impl Admission {
 
     /// Makes the spare of a pair its first reservation, without a request. Returns false if it has none.
     fn take_over(&mut self, now: Instant, key: PairKey) -> bool {
-        let Some(spare) = self.spares.get_mut(&key).filter(|spare| spare.in_force) else {
+        let Some(lost) = self.pairs.get_mut(key).and_then(OwnPair::take_over) else {
             return false;
         };
-        let Some(asked) = spare.asked.take_if(|asked| asked.granted.is_some()) else {
-            return false;
-        };
-        if let Some(number) = self.asks.insert(key, asked).and_then(|before| before.key) {
-            self.keys.remove(&number);
+        if let Some(number) = lost.asked().and_then(|lost| lost.key) {
+            self.pairs.remove_key(number);
             self.reservations.close(now, number);
         }
         self.took_over = true;
@@ -459,9 +450,9 @@ impl Admission {
 
     /// Releases the second reservation of a pair; the first one stays.
     fn release_spare(&mut self, now: Instant, key: PairKey) {
-        let asked = self.spares.get_mut(&key).and_then(|spare| spare.asked.take());
+        let asked = self.pairs.spare_mut(key).and_then(|spare| spare.state.take_asked());
         if let Some(number) = asked.and_then(|asked| asked.key) {
-            self.keys.remove(&number);
+            self.pairs.remove_key(number);
             self.reservations.close(now, number);
         }
     }
@@ -469,6 +460,8 @@ impl Admission {
     /// Releases the second reservation of a pair that has ended, or no longer requests one.
     pub(super) fn drop_spare(&mut self, now: Instant, key: PairKey) {
         self.release_spare(now, key);
-        self.spares.remove(&key);
+        if let Some(pair) = self.pairs.get_mut(key) {
+            pair.spare = None;
+        }
     }
 }

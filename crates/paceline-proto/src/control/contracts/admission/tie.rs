@@ -57,14 +57,14 @@ impl Admission {
         let Some(leads) = round.ties.follows.get(&key) else { return Step::Ask };
         let reserved = |lead: &PairKey| round.registry.any_mark_of(*lead) == Some(Mark::Reserved);
         if !leads.iter().any(reserved) {
-            self.followed.remove(&key);
+            self.pairs.follow(key, false);
             let refused = leads.iter().find(|lead| round.is_refused(**lead));
             return match refused {
                 Some(lead) => Step::Refuse(Box::new(round.opposed(key, Some(*lead)))),
                 None => Step::Wait,
             };
         }
-        if self.followed.insert(key) {
+        if self.pairs.follow(key, true) {
             self.end_pause(key);
         }
         // The lead must be released before the next attempt.
@@ -117,7 +117,7 @@ impl Admission {
             return Some(Mark::Reserved);
         }
         let was = round.registry.any_mark_of(key) == Some(Mark::Refused);
-        let failed = self.followed.contains(&key) && (was || self.pauses(key));
+        let failed = self.pairs.has_followed(key) && (was || self.pauses(key));
         (!leads && failed).then_some(Mark::Refused)
     }
 }

@@ -152,8 +152,11 @@ fn neighbours_accept_every_version_that_an_owner_announces_above_invented_ones()
     let mut at = Instant::from_millis(9_000);
     for step in 0..200 {
         at += Duration::from_millis(100);
-        let invented =
-            if step % 2 == 0 { VERSION_MAX } else { owner.membership.registry.version(ME) + (1 << 36) };
+        let invented = if step % 2 == 0 {
+            VERSION_MAX
+        } else {
+            owner.membership.registry.version(ME) + (1 << 36)
+        };
         let claim = Message::Digest(vec![(ME, invented.min(VERSION_MAX - 1))]);
         owner.handle_message(at, HOSTILE, claim.encode()).unwrap();
         for message in sent(&mut owner, GOOD) {
@@ -161,7 +164,10 @@ fn neighbours_accept_every_version_that_an_owner_announces_above_invented_ones()
                 assert_eq!(neighbour.handle_message(at, ME, message.encode()), Ok(()));
             }
         }
-        assert_eq!(neighbour.membership.registry.version(ME), owner.membership.registry.version(ME));
+        assert_eq!(
+            neighbour.membership.registry.version(ME),
+            owner.membership.registry.version(ME)
+        );
     }
     let reached = owner.membership.registry.version(ME);
     assert!(reached > 1 << 60 && reached < (1 << 60) + (1 << 40), "{reached}");

@@ -8,22 +8,22 @@ use std::sync::Arc;
 
 /// The inputs of a request or refusal.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::control) struct Basis {
-    pub(super) spec: Arc<PublisherSpec>,
-    pub(in crate::control) request: SubscriptionSpec,
-    pub(in crate::control) path: Vec<NodeId>,
-    pub(in crate::control) proxy: usize,
+pub(in crate::control::contracts) struct Basis {
+    pub(in crate::control::contracts) spec: Arc<PublisherSpec>,
+    pub(in crate::control::contracts) request: SubscriptionSpec,
+    pub(in crate::control::contracts) path: Vec<NodeId>,
+    pub(in crate::control::contracts) proxy: usize,
     /// The path of the spare, if one is requested and there is such a path.
-    pub(super) spare: Option<Vec<NodeId>>,
+    pub(in crate::control::contracts) spare: Option<Vec<NodeId>>,
     /// The subscription that prevents two paths for the spare ([`RefusalReason::SpareMeets`]), if there is one.
-    pub(super) met: Option<SubscriptionId>,
+    pub(in crate::control::contracts) met: Option<SubscriptionId>,
     /// The hops of both paths.
-    pub(super) hops: Vec<HopInfo>,
+    pub(in crate::control::contracts) hops: Vec<HopInfo>,
 }
 
 impl Basis {
     /// Returns the inputs of a pair with these paths.
-    pub(super) fn on(
+    pub(in crate::control::contracts) fn on(
         pair: &Pair<'_>,
         registry: &Registry,
         path: Vec<NodeId>,
@@ -43,7 +43,20 @@ impl Basis {
     }
 
     /// Returns the first path, and true if only encrypted hops may carry it.
-    pub(super) fn first(&self) -> (&[NodeId], bool) {
+    pub(in crate::control::contracts) fn first(&self) -> (&[NodeId], bool) {
         (&self.path, self.request.encrypted)
+    }
+}
+
+#[cfg(test)]
+impl Basis {
+    /// Returns the inputs of a request with this number.
+    pub(in crate::control::contracts) fn numbered(revision: u64) -> Self {
+        let pattern = crate::tag::Pattern::new("a").unwrap();
+        let within = Some(paceline_sched::Duration::from_millis(20));
+        let request = SubscriptionSpec { revision, within, ..SubscriptionSpec::all_of(pattern) };
+        let spec = Arc::new(PublisherSpec::new(crate::tag::Tag::new("a").unwrap()));
+        let (path, hops) = (vec![NodeId(1), NodeId(2)], Vec::new());
+        Self { spec, request, path, proxy: 0, spare: None, met: None, hops }
     }
 }
