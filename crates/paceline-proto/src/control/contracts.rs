@@ -39,22 +39,26 @@ pub(super) struct Contracts {
     pub(super) changes: change::State,
     /// The pairs with a reservation here whose subscription was in the registry.
     pub(super) announced: BTreeSet<PairKey>,
-    pub(super) reported: Reported,
+    /// The last answers to local subscriptions and publishers.
+    pub(super) answers: BTreeMap<PairKey, Answer>,
 }
 
-/// The last answers to local subscriptions and publishers.
+/// The answer to a pair at its ends.
 #[derive(Debug, Default)]
-pub(super) struct Reported {
-    /// The refusals of local subscriptions and publishers.
-    pub(super) refused: BTreeMap<PairKey, Refusal>,
-    /// The grants of local subscriptions and publishers.
-    pub(super) granted: BTreeMap<PairKey, Grant>,
-    /// The pairs whose opposite contract is not granted, so that they are not carried.
-    pub(super) incomplete: BTreeSet<PairKey>,
-    /// The refusals of spares of local subscriptions.
-    pub(super) unspared: BTreeMap<PairKey, Refusal>,
-    /// The best-effort streams of local subscriptions that requested a promise.
-    pub(super) best_effort: BTreeMap<PairKey, BestEffort>,
+pub(super) struct Answer {
+    pub(super) refused: Option<Refusal>,
+    pub(super) granted: Option<Grant>,
+    /// The refusal of the spare of a granted pair; known to the subscription only.
+    pub(super) unspared: Option<Refusal>,
+    /// The reason why the pair is best effort although it requests a promise; known to the subscription only.
+    pub(super) best_effort: Option<BestEffort>,
+}
+
+impl Answer {
+    /// Returns true if the pair is granted or refused.
+    pub(super) const fn is_decided(&self) -> bool {
+        self.granted.is_some() || self.refused.is_some()
+    }
 }
 
 impl Contracts {
@@ -66,7 +70,7 @@ impl Contracts {
             lingering: linger::Lingering::default(),
             changes: change::State::default(),
             announced: BTreeSet::new(),
-            reported: Reported::default(),
+            answers: BTreeMap::new(),
         }
     }
 }

@@ -156,9 +156,9 @@ impl Control {
         let mut planned =
             plan(self.now, &view, &mut self.contracts, (pairs, &blocked), &self.streams.installed);
         limit_entries(&self.membership.access, registry, &mut planned.streams.installed);
-        self.contracts.reported.incomplete = ties.incomplete;
+        let incomplete = ties.incomplete;
         self.announce_decisions(decided, refusals);
-        self.report(&tree, planned);
+        self.report(&tree, planned, &incomplete);
     }
 
     /// Announces the changes of refusals, marks and places, and schedules the next round.
@@ -181,8 +181,8 @@ impl Control {
         self.news = marked || news && !is_complete;
     }
 
-    /// Reports the streams and the answers of a round, if they have changed.
-    fn report(&mut self, tree: &Tree, planned: Planned) {
+    /// Reports the streams and the answers of a round, if they have changed. The `incomplete` pairs are not in force.
+    fn report(&mut self, tree: &Tree, planned: Planned, incomplete: &BTreeSet<PairKey>) {
         let Planned { streams, announced, unanswered, best_effort } = planned;
         let NewStreams { installed, matching, awaited, heard } = streams;
         self.contracts.announced = announced;
@@ -190,10 +190,10 @@ impl Control {
         self.report_installs(installed);
         self.report_matching(matching);
         self.report_heard(heard);
-        let answers = self.refusals_here(tree);
-        let refused = self.refused_changes(&answers);
-        self.report_promises(answers, &refused);
-        self.report_best_effort(best_effort);
+        let refusals = self.refusals_here(tree);
+        let refused = self.refused_changes(&refusals);
+        let answers = self.answers(refusals, &refused, best_effort, incomplete);
+        self.report_answers(answers);
         self.follow_changes(refused, unanswered);
         self.follow_reservations();
     }

@@ -6,6 +6,7 @@
 //! refuses, the change is rolled back: the subscription returns to its previous request and number, as if
 //! there had been no change. A change with [`SubscriptionSpec::or_stop`] is not rolled back.
 
+use super::Answer;
 use super::outcome::ChangeOutcome;
 use super::streams::publishers_of;
 use crate::control::data::codec::{put_lack, put_subscription, read_lack, read_subscription};
@@ -265,25 +266,13 @@ impl Control {
         if self.dirty || open.contains_key(&subscription) || unanswered.contains(&subscription) {
             return ChangeOutcome::Pending;
         }
-        let of = |key: &PairKey| key.0 == subscription;
-        let refusals = self
-            .contracts
-            .reported
-            .refused
-            .iter()
-            .filter(|(key, _)| of(key))
-            .map(|(_, it)| it.clone());
-        let refusals: Vec<Refusal> = refusals.collect();
+        let its = self.contracts.answers.iter().filter(|(key, _)| key.0 == subscription);
+        let answers: Vec<&Answer> = its.map(|(_, answer)| answer).collect();
+        let refusals: Vec<Refusal> = answers.iter().filter_map(|it| it.refused.clone()).collect();
         if !refusals.is_empty() {
             return ChangeOutcome::Refused { refusals, kept: false };
         }
-        let grants = self
-            .contracts
-            .reported
-            .granted
-            .iter()
-            .filter(|(key, _)| of(key))
-            .map(|(_, it)| it.clone());
+        let grants = answers.iter().filter_map(|it| it.granted.clone());
         ChangeOutcome::InForce { grants: grants.collect() }
     }
 

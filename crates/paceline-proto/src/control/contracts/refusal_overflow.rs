@@ -37,7 +37,8 @@ impl Control {
         if current != Some(refusal.revision) || self.hear_refused_change(&refusal) {
             return;
         }
-        let granted = self.contracts.reported.granted.contains_key(&(subscription, publisher));
+        let answer = self.contracts.answers.get(&(subscription, publisher));
+        let granted = answer.is_some_and(|answer| answer.granted.is_some());
         if asks && granted && refusal.spare {
             // The contract continues without its spare.
             self.outputs.push_back(ControlOutput::NoSpare { refusal });
@@ -150,7 +151,9 @@ pub(in crate::control) mod tests {
         let of_spare = |output: &&ControlOutput| matches!(output, ControlOutput::NoSpare { .. });
         assert_eq!(others.iter().filter(of_spare).count(), 1, "{others:?}");
         assert_eq!(nodes[1].nodes().map(|node| node.refusals.len()).sum::<usize>(), 0);
-        assert_eq!(nodes[1].contracts.reported.granted.len(), 1, "the contract continues");
+        let answers = nodes[1].contracts.answers.values();
+        let granted = answers.filter(|answer| answer.granted.is_some());
+        assert_eq!(granted.count(), 1, "the contract continues");
     }
 
     #[test]

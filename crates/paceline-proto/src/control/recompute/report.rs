@@ -1,8 +1,8 @@
 //! Outputs the changes of this node's streams, and of the answers to its subscriptions and publishers.
 
+use crate::control::contracts::Answer;
 use crate::control::contracts::streams::{Installed, publishers_of};
 use crate::control::data::best_effort::BestEffort;
-use crate::control::data::grant::Grant;
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::Refusal;
 use crate::control::{Control, ControlOutput};
@@ -12,58 +12,77 @@ use core::mem;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Control {
-    /// Reports new grants, new refusals, and their ends to the local subscriptions and publishers.
-    pub(super) fn report_promises(
-        &mut self,
-        answers: BTreeMap<PairKey, Refusal>,
+    /// Reports new and changed answers, and their ends, to the local subscriptions and publishers.
+    pub(super) fn report_answers(&mut self, now: BTreeMap<PairKey, Answer>) {
+        let before = mem::replace(&mut self.contracts.answers, now);
+        let old = |key: &PairKey| before.get(key);
+        let (now, outputs) = (&self.contracts.answers, &mut self.outputs);
+        for (key, answer) in now {
+            let known = old(key).and_then(|old| old.unspared.as_ref());
+            if let Some(refusal) = answer.unspared.as_ref().filter(|now| known != Some(*now)) {
+                outputs.push_back(ControlOutput::NoSpare { refusal: refusal.clone() });
+            }
+        }
+        for (key, answer) in now {
+            let known = old(key).and_then(|old| old.refused.as_ref());
+            if let Some(refusal) = answer.refused.as_ref().filter(|now| known != Some(*now)) {
+                let ((subscription, publisher), refusal) = (*key, refusal.clone());
+                outputs.push_back(ControlOutput::Refused { subscription, publisher, refusal });
+            }
+        }
+        for (key, answer) in now {
+            let known = old(key).and_then(|old| old.granted.as_ref());
+            if let Some(grant) = answer.granted.as_ref().filter(|now| known != Some(*now)) {
+                outputs.push_back(ControlOutput::Granted { grant: grant.clone() });
+            }
+        }
+        for (&(subscription, publisher), _) in before.iter().filter(|(_, old)| old.is_decided()) {
+            if !now.get(&(subscription, publisher)).is_some_and(Answer::is_decided) {
+                outputs.push_back(ControlOutput::Withdrawn { subscription, publisher });
+            }
+        }
+        for (key, answer) in now {
+            let known = old(key).and_then(|old| old.best_effort);
+            if let Some(why) = answer.best_effort.filter(|now| known != Some(*now)) {
+                let (subscription, publisher) = *key;
+                outputs.push_back(ControlOutput::BestEffort { subscription, publisher, why });
+            }
+        }
+    }
+
+    /// Returns the answers to the local subscriptions and publishers. The refusal of a change that keeps its previous
+    /// stream is reported only with the change. The `incomplete` pairs are not in force.
+    pub(super) fn answers(
+        &self,
+        refused: BTreeMap<PairKey, Refusal>,
         changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
-    ) {
-        let before =
-            self.contracts.reported.granted.keys().chain(self.contracts.reported.refused.keys());
-        let before: BTreeSet<PairKey> = before.copied().collect();
-        self.report_refusals(answers, changes);
-        self.report_grants();
-        for (subscription, publisher) in before {
-            let key = (subscription, publisher);
-            if !self.contracts.reported.granted.contains_key(&key)
-                && !self.contracts.reported.refused.contains_key(&key)
-            {
-                self.outputs.push_back(ControlOutput::Withdrawn { subscription, publisher });
+        best_effort: BTreeMap<PairKey, BestEffort>,
+        incomplete: &BTreeSet<PairKey>,
+    ) -> BTreeMap<PairKey, Answer> {
+        let held = self.contracts.admission.carrying(&self.membership.registry).map(|it| it.pair);
+        let held: BTreeSet<PairKey> = held.filter(|key| !incomplete.contains(key)).collect();
+        let heard =
+            |pair: &PairKey| publishers_of(&self.streams.heard, pair.0).any(|it| it == pair.1);
+        let mut answers: BTreeMap<PairKey, Answer> = BTreeMap::new();
+        for (key, refusal) in refused {
+            if refusal.spare && held.contains(&key) && key.0.node == self.me {
+                answers.entry(key).or_default().unspared = Some(refusal);
+            } else if !held.contains(&key) && !changes.contains_key(&key.0) {
+                answers.entry(key).or_default().refused = Some(refusal);
             }
         }
-    }
-
-    /// Reports new and changed grants to the local subscriptions and publishers.
-    fn report_grants(&mut self) {
-        let me = self.me;
-        let heard = |pair: &PairKey| {
-            pair.0.node != me || publishers_of(&self.streams.heard, pair.0).any(|it| it == pair.1)
-        };
-        let granted: BTreeMap<PairKey, Grant> = self
-            .granted_here()
-            .filter(|(key, _)| heard(key) && !self.contracts.reported.incomplete.contains(key))
-            .collect();
-        for (key, grant) in &granted {
-            if self.contracts.reported.granted.get(key) != Some(grant) {
-                self.outputs.push_back(ControlOutput::Granted { grant: grant.clone() });
+        for (key, grant) in self.granted_here() {
+            if (key.0.node != self.me || heard(&key)) && !incomplete.contains(&key) {
+                answers.entry(key).or_default().granted = Some(grant);
             }
         }
-        self.contracts.reported.granted = granted;
-    }
-
-    /// Reports streams without the requested promise to local subscriptions, if new or changed.
-    pub(super) fn report_best_effort(&mut self, best_effort: BTreeMap<PairKey, BestEffort>) {
-        let heard = |pair: &PairKey| {
-            publishers_of(&self.streams.heard, pair.0).any(|publisher| publisher == pair.1)
-        };
-        let mut now = best_effort;
-        now.retain(|key, _| heard(key) && !self.contracts.reported.granted.contains_key(key));
-        for (&(subscription, publisher), &why) in &now {
-            if self.contracts.reported.best_effort.get(&(subscription, publisher)) != Some(&why) {
-                self.outputs.push_back(ControlOutput::BestEffort { subscription, publisher, why });
+        for (key, why) in best_effort.into_iter().filter(|(key, _)| heard(key)) {
+            let answer = answers.get(&key);
+            if answer.is_none_or(|answer| answer.granted.is_none()) {
+                answers.entry(key).or_default().best_effort = Some(why);
             }
         }
-        self.contracts.reported.best_effort = now;
+        answers
     }
 
     pub(super) fn report_installs(&mut self, installed: BTreeMap<SourceKey, Installed>) {
@@ -126,41 +145,5 @@ impl Control {
                 self.outputs.push_back(ControlOutput::Subscribed { subscription, publishers });
             }
         }
-    }
-
-    /// Reports grants of local subscriptions without the requested spare, if new.
-    fn report_unspared(&mut self, unspared: BTreeMap<PairKey, Refusal>) {
-        for (key, refusal) in &unspared {
-            if self.contracts.reported.unspared.get(key) != Some(refusal) {
-                self.outputs.push_back(ControlOutput::NoSpare { refusal: refusal.clone() });
-            }
-        }
-        self.contracts.reported.unspared = unspared;
-    }
-
-    /// Reports new and changed refusals. The refusal of a change that keeps its previous stream is reported
-    /// only with the change.
-    fn report_refusals(
-        &mut self,
-        refused: BTreeMap<PairKey, Refusal>,
-        changes: &BTreeMap<SubscriptionId, Vec<Refusal>>,
-    ) {
-        let held = self.contracts.admission.carrying(&self.membership.registry).map(|it| it.pair);
-        let held: BTreeSet<PairKey> =
-            held.filter(|key| !self.contracts.reported.incomplete.contains(key)).collect();
-        let of_spare = |(key, refusal): &(PairKey, Refusal)| {
-            refusal.spare && held.contains(key) && key.0.node == self.me
-        };
-        let (unspared, mut refused): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            refused.into_iter().partition(of_spare);
-        self.report_unspared(unspared);
-        refused.retain(|key, _| !held.contains(key) && !changes.contains_key(&key.0));
-        for (&key, refusal) in &refused {
-            if self.contracts.reported.refused.get(&key) != Some(refusal) {
-                let ((subscription, publisher), refusal) = (key, refusal.clone());
-                self.outputs.push_back(ControlOutput::Refused { subscription, publisher, refusal });
-            }
-        }
-        self.contracts.reported.refused = refused;
     }
 }

@@ -327,9 +327,9 @@ mod tests {
 
         /// Returns the number of paths of the granted contract of a subscription.
         fn paths(&self, of: SubscriptionId) -> usize {
-            let grant =
-                self.nodes[1].contracts.reported.granted.iter().find(|(key, _)| key.0 == of);
-            grant.map_or(0, |(_, grant)| 1 + usize::from(!grant.spare.is_empty()))
+            let mut its = self.nodes[1].contracts.answers.iter().filter(|(key, _)| key.0 == of);
+            let grant = its.find_map(|(_, answer)| answer.granted.as_ref());
+            grant.map_or(0, |grant| 1 + usize::from(!grant.spare.is_empty()))
         }
 
         /// Returns the number of reservations of a subscription on the publisher's node.
