@@ -32,98 +32,59 @@
 //! Invariant: nodes with equal registries compute equal paths without any negotiation, so each node installs its part
 //! of every stream by itself. A contract is in force only while the path has granted it.
 
-mod access;
-mod admission;
-mod allowance;
-mod ask;
-mod auto;
-mod best_effort;
-mod booking;
-mod change;
-mod claims;
-mod codec;
-mod contract;
-mod detour;
-mod disjoint;
-mod excess;
-mod flood;
-mod grant;
-mod graph;
-mod idle;
-mod least;
-mod linger;
-mod links;
-mod message;
-mod nodes;
-mod offer;
-mod opposite;
-mod outcome;
-mod output;
-mod pair;
-mod path;
-mod reach;
+mod contracts;
+mod data;
+mod membership;
+mod paths;
 mod recompute;
-mod refusal;
-mod refusal_overflow;
-mod registry;
-mod request;
-mod reserve;
-mod routes;
-mod scaled;
-mod shares;
-mod spare;
-mod spec;
-mod split;
-mod survey;
-mod tie;
-mod trial;
-mod unread;
-mod variant;
-mod ways;
+mod rights;
+mod routing;
 
 pub use crate::topic::Topic;
-pub use access::TOKENS_MAX;
-pub use best_effort::BestEffort;
-pub use change::ChangeAnswer;
-pub use detour::StreamPath;
-pub use excess::StreamExcess;
-pub use grant::{Grant, GrantedHop, ProcessorUse};
-pub use graph::HOPS_MAX;
-pub use links::{BUFFER_DEFAULT, BufferUse, ClassUse, HOST_BUFFER_DEFAULT};
-#[doc(hidden)]
-pub use message::rewrite_message;
-pub use message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
-pub use nodes::NodeView;
-pub use opposite::OppositeStream;
-pub use outcome::ChangeOutcome;
-pub use output::{ControlOutput, UnreadEntry};
-pub use refusal::{Offer, Refusal, RefusalReason};
-pub use registry::{
-    NAME_BYTES_MAX, NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
-};
-pub use scaled::FormBudget;
-pub use spec::{
+pub use contracts::change::ChangeAnswer;
+pub use contracts::excess::StreamExcess;
+pub use contracts::links::{BUFFER_DEFAULT, BufferUse, ClassUse, HOST_BUFFER_DEFAULT};
+pub use contracts::outcome::ChangeOutcome;
+pub use contracts::survey::Estimate;
+pub use data::best_effort::BestEffort;
+pub use data::grant::{Grant, GrantedHop, ProcessorUse};
+pub use data::ids::{HOPS_MAX, NAME_BYTES_MAX};
+pub use data::opposite::OppositeStream;
+pub use data::output::{ControlOutput, UnreadEntry};
+pub use data::refusal::{Offer, Refusal, RefusalReason};
+pub use data::scaled::FormBudget;
+pub use data::spec::{
     BEST_EFFORT_WAIT_MAX, HOST_LINK, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec,
 };
-pub use survey::Estimate;
-pub use trial::TrafficTrial;
-pub use ways::{WayChange, Ways};
+pub use data::trial::TrafficTrial;
+pub use membership::access::TOKENS_MAX;
+#[doc(hidden)]
+pub use membership::message::rewrite_message;
+pub use membership::message::{ANSWER_BYTES_MAX, QUESTION_BYTES_MAX, TOKEN_BYTES_MAX};
+pub use membership::nodes::NodeView;
+pub use membership::registry::{
+    NEIGHBOURS_MAX, NODES_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX,
+};
+pub use membership::ways::{WayChange, Ways};
+pub use paths::StreamPath;
 
 use crate::carrier::Carrier;
 use crate::classes::ClassTree;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
-use crate::plan::SourceKey;
 use crate::wire::WireError;
-use admission::Admission;
-use booking::Label;
 use bytes::Bytes;
-use graph::Tree;
+use contracts::Contracts;
+use contracts::admission::Admission;
+use contracts::booking::Label;
+use contracts::streams::Streams;
+use membership::Membership;
+use membership::graph::Tree;
+use membership::registry::{Change, EntryKey};
 pub use paceline_admit::cpu::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
 use paceline_admit::reserve::NodeIndex;
 use paceline_sched::{Instant, Policy};
-use registry::{Change, EntryKey, PairKey, Registry};
-use routes::Installed;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use routing::Routing;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The largest number of recomputation rounds per poll; the next poll continues with the rest.
@@ -135,46 +96,19 @@ pub struct Control {
     me: NodeId,
     /// The latest time passed to any input. Time never runs backward.
     now: Instant,
-    registry: Registry,
-    hops: BTreeMap<NodeId, HopInfo>,
-    flood: flood::State,
-    access: access::Access,
-    admission: Admission,
-    places: auto::State,
-    questions: ask::State,
-    surveys: survey::State,
-    lingering: linger::Lingering,
-    changes: change::State,
+    membership: Membership,
+    routing: Routing,
+    contracts: Contracts,
+    streams: Streams,
     next_publisher: u32,
     next_subscription: u32,
     rejected: u64,
     /// The number of refused records and of outbid versions.
     contradictions: u64,
-    reach: reach::Reach,
     /// True if the streams may differ from those that the registry implies.
     dirty: bool,
     /// True if the registry changed after the last computation of the streams.
     news: bool,
-    installed: BTreeMap<SourceKey, Installed>,
-    /// The pairs with a reservation here whose subscription was in the registry.
-    announced: BTreeSet<PairKey>,
-    /// The streams with contracts that were removed last, and whose samples another one carries from then on.
-    handed: BTreeSet<(SourceKey, NodeId, crate::form::Form)>,
-    matching: BTreeSet<PublisherId>,
-    /// Publishers of this node with subscriptions whose paths have not answered yet.
-    awaited: BTreeSet<PublisherId>,
-    /// The carried pairs of local subscriptions, ordered by subscription.
-    heard: Vec<PairKey>,
-    /// The reported refusals of local subscriptions and publishers.
-    refused: BTreeMap<PairKey, Refusal>,
-    /// The reported grants of local subscriptions and publishers.
-    granted: BTreeMap<PairKey, Grant>,
-    /// The pairs whose opposite contract is not granted, so that they are not carried.
-    incomplete: BTreeSet<PairKey>,
-    /// The reported refusals of spares of local subscriptions.
-    unspared: BTreeMap<PairKey, Refusal>,
-    /// The reported best-effort streams of local subscriptions that requested a promise.
-    best_effort: BTreeMap<PairKey, BestEffort>,
     outputs: VecDeque<ControlOutput>,
     /// Messages are queued separately, so that local changes of a batch are output first.
     sends: VecDeque<(NodeId, Bytes)>,
@@ -197,34 +131,16 @@ impl Control {
         Self {
             me,
             now: Instant::ZERO,
-            registry: Registry::new(me, cut(name)),
-            hops: BTreeMap::new(),
-            flood: flood::State::default(),
-            access: access::Access::default(),
-            admission: Admission::new(me),
-            places: auto::State::default(),
-            questions: ask::State::default(),
-            surveys: survey::State::default(),
-            lingering: linger::Lingering::default(),
-            changes: change::State::default(),
+            membership: Membership::new(me, cut(name)),
+            routing: Routing::default(),
+            contracts: Contracts::new(me),
+            streams: Streams::default(),
             next_publisher: 0,
             next_subscription: 0,
             rejected: 0,
             contradictions: 0,
-            reach: reach::Reach::default(),
             dirty: false,
             news: false,
-            installed: BTreeMap::new(),
-            announced: BTreeSet::new(),
-            handed: BTreeSet::new(),
-            matching: BTreeSet::new(),
-            awaited: BTreeSet::new(),
-            heard: Vec::new(),
-            refused: BTreeMap::new(),
-            granted: BTreeMap::new(),
-            incomplete: BTreeSet::new(),
-            unspared: BTreeMap::new(),
-            best_effort: BTreeMap::new(),
             outputs: VecDeque::new(),
             sends: VecDeque::new(),
         }
@@ -254,83 +170,86 @@ impl Control {
     /// Sets a link's scheduling discipline and carrier, which admission tests depend on. Defaults to VDS and
     /// an ordered carrier.
     pub fn set_link(&mut self, link: &str, policy: Policy, carrier: Carrier) {
-        self.admission.links.set_discipline(&cut(link), policy, carrier);
+        self.contracts.admission.links.set_discipline(&cut(link), policy, carrier);
         self.follow_links();
     }
 
     /// Sets the classes of a link; `None` removes them. A contract is tested against the guarantee of its
     /// class. Contracts that no longer fit end with the reason.
     pub fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
-        self.admission.links.set_classes(&cut(link), classes);
+        self.contracts.admission.links.set_classes(&cut(link), classes);
         self.follow_links();
     }
 
     /// Sets the queue space of a link for contracts, in bytes on the wire. Defaults to [`BUFFER_DEFAULT`].
     /// Contracts that no longer fit end with the reason.
     pub fn set_buffer(&mut self, link: &str, bytes: u64) {
-        self.admission.links.set_buffer(&cut(link), bytes);
+        self.contracts.admission.links.set_buffer(&cut(link), bytes);
         self.follow_links();
     }
 
     /// Returns the buffer of a link for contracts; `None` for an unknown link or one without a capacity.
     #[must_use]
     pub fn buffer_use(&self, link: &str) -> Option<BufferUse> {
-        self.admission.links.buffer(&self.admission.reservations, &cut(link))
+        self.contracts.admission.links.buffer(&self.contracts.admission.reservations, &cut(link))
     }
 
     /// Sets the queue space of this node for contracts, on all its links and for its subscribers together, in bytes on
     /// the wire. Defaults to [`HOST_BUFFER_DEFAULT`]. Contracts that no longer fit end with the reason.
     pub fn set_host_buffer(&mut self, bytes: u64) {
-        self.admission.links.host_buffer = Some(bytes);
+        self.contracts.admission.links.host_buffer = Some(bytes);
         self.follow_links();
     }
 
     /// Sets the largest memory of the records of all other nodes, in bytes. Defaults to 32 MiB, which neighbours
     /// share. Call this before the first message.
     pub const fn set_records_max(&mut self, bytes: usize) {
-        self.registry.set_bytes_max(bytes);
+        self.membership.registry.set_bytes_max(bytes);
     }
 
     /// Returns the memory of the records of all other nodes, in bytes.
     #[must_use]
     pub const fn records_bytes(&self) -> usize {
-        self.registry.bytes()
+        self.membership.registry.bytes()
     }
 
     /// Returns the buffer of this node, and the part that is reserved for contracts.
     #[must_use]
     pub fn host_buffer_use(&self) -> BufferUse {
-        let most = self.admission.links.host_buffer();
-        BufferUse { held: self.admission.reservations.host_buffer_held(), most }
+        let most = self.contracts.admission.links.host_buffer();
+        BufferUse { held: self.contracts.admission.reservations.host_buffer_held(), most }
     }
 
     /// Returns the guaranteed and the reserved rate of each class of a link; empty for a link without classes.
     #[must_use]
     pub fn class_uses(&self, link: &str) -> Vec<ClassUse> {
-        self.admission.links.class_uses(&self.admission.reservations, &cut(link))
+        self.contracts
+            .admission
+            .links
+            .class_uses(&self.contracts.admission.reservations, &cut(link))
     }
 
     /// Sets the processor cost of samples on this host and the processor time for promises on all links
     /// together. From then on, each promise is charged. By default the processor is not charged.
     pub fn set_processor(&mut self, budget: CpuBudget) {
-        self.admission.links.processor = Some(budget);
+        self.contracts.admission.links.processor = Some(budget);
         self.follow_links();
     }
 
     /// Adds a neighbour, or updates its hop.
     pub fn handle_hop_up(&mut self, now: Instant, node: NodeId, hop: HopInfo) {
         self.advance(now);
-        self.access.handle_hop_up(node);
-        let leaf = self.access.is_leaf(&self.registry, node);
+        self.membership.access.handle_hop_up(node);
+        let leaf = self.membership.access.is_leaf(&self.membership.registry, node);
         let hop = HopInfo { link_name: cut(&hop.link_name), leaf, ..hop };
-        let before = self.hops.get(&node);
+        let before = self.membership.hops.get(&node);
         let fresh = before.is_none();
-        if node == self.me || fresh && self.hops.len() >= NEIGHBOURS_MAX {
+        if node == self.me || fresh && self.membership.hops.len() >= NEIGHBOURS_MAX {
             self.rejected += 1;
             return;
         }
         if before != Some(&hop) {
-            self.hops.insert(node, hop.clone());
+            self.membership.hops.insert(node, hop.clone());
             // A new neighbour requests the whole record after the digest.
             self.announce(Change::HopUp(node, hop), fresh.then_some(node));
             self.follow_links();
@@ -341,12 +260,12 @@ impl Control {
     /// Removes an unreachable neighbour and drops the messages queued for it.
     pub fn handle_hop_down(&mut self, now: Instant, node: NodeId) {
         self.advance(now);
-        if self.hops.remove(&node).is_some() {
+        if self.membership.hops.remove(&node).is_some() {
             self.sends.retain(|(hop, _)| *hop != node);
-            self.flood.handle_hop_down(node);
-            self.access.handle_hop_down(node);
+            self.membership.flood.handle_hop_down(node);
+            self.membership.access.handle_hop_down(node);
             self.announce(Change::Remove(EntryKey::Neighbour(node)), None);
-            self.admission.reservations.lose_neighbour(self.now, NodeIndex(node.0));
+            self.contracts.admission.reservations.lose_neighbour(self.now, NodeIndex(node.0));
             self.follow_links();
         }
     }
@@ -365,8 +284,8 @@ impl Control {
         message: Bytes,
     ) -> Result<(), WireError> {
         self.advance(now);
-        if !self.hops.contains_key(&from) {
-            self.flood.keep_early(from, message);
+        if !self.membership.hops.contains_key(&from) {
+            self.membership.flood.keep_early(from, message);
             return Ok(());
         }
         let result = self.receive(from, message);
@@ -378,18 +297,23 @@ impl Control {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.advance(now);
         self.send_due_digests();
-        if self.registry.forget_at() <= self.now {
-            let tree = Tree::new(&self.registry, self.me);
-            self.registry.mark(self.now, |node| tree.reaches(node));
-            self.registry.forget(self.now);
-            self.reach.topology_changed();
+        if self.membership.registry.forget_at() <= self.now {
+            let tree = Tree::new(&self.membership.registry, self.me);
+            self.membership.registry.mark(self.now, |node| tree.reaches(node));
+            self.membership.registry.forget(self.now);
+            self.membership.reach.topology_changed();
         }
-        if self.admission.reservations_at() <= self.now {
-            self.admission.reservations.tick(self.now);
+        if self.contracts.admission.reservations_at() <= self.now {
+            self.contracts.admission.reservations.tick(self.now);
             self.follow_reservations();
         }
         self.end_surveys();
-        let due = self.admission.wake_at().min(self.lingering.wake_at()).min(self.access.wake_at());
+        let due = self
+            .contracts
+            .admission
+            .wake_at()
+            .min(self.contracts.lingering.wake_at())
+            .min(self.membership.access.wake_at());
         self.dirty |= due <= self.now;
     }
 
@@ -406,7 +330,7 @@ impl Control {
     /// Changes the declaration of a publisher of this node. Does nothing if the publisher is unknown.
     pub fn update_publisher(&mut self, now: Instant, id: PublisherId, spec: PublisherSpec) {
         self.advance(now);
-        let record = self.registry.record(self.me);
+        let record = self.membership.registry.record(self.me);
         let before = record.and_then(|record| record.publishers.get(&id));
         if before.is_some_and(|before| **before != spec) {
             self.announce(Change::Publish(id.index, Arc::new(spec)), None);
@@ -416,13 +340,13 @@ impl Control {
     /// Returns the declaration of a publisher of any known node.
     #[must_use]
     pub fn publisher(&self, id: PublisherId) -> Option<&PublisherSpec> {
-        self.registry.record(id.node)?.publishers.get(&id).map(AsRef::as_ref)
+        self.membership.registry.record(id.node)?.publishers.get(&id).map(AsRef::as_ref)
     }
 
     /// Removes a publisher of this node.
     pub fn unpublish(&mut self, now: Instant, id: PublisherId) {
         self.advance(now);
-        let record = self.registry.record(self.me);
+        let record = self.membership.registry.record(self.me);
         if record.is_some_and(|record| record.publishers.contains_key(&id)) {
             self.announce(Change::Remove(EntryKey::Publisher(id.index)), None);
         }
@@ -442,7 +366,7 @@ impl Control {
     /// Returns true if a publisher of this node matches a subscription of this node.
     #[must_use]
     pub fn hears_here(&self, id: SubscriptionId) -> bool {
-        let Some(mine) = self.registry.record(self.me) else { return false };
+        let Some(mine) = self.membership.registry.record(self.me) else { return false };
         let asked = mine.subscriptions.get(&id);
         asked.is_some_and(|it| mine.publishers.values().any(|of| it.pattern.matches(&of.tag)))
     }
@@ -450,7 +374,7 @@ impl Control {
     /// Returns true if a subscription of this node matches a publisher of this node.
     #[must_use]
     pub fn is_wanted_here(&self, id: PublisherId) -> bool {
-        let Some(mine) = self.registry.record(self.me) else { return false };
+        let Some(mine) = self.membership.registry.record(self.me) else { return false };
         let spec = mine.publishers.get(&id);
         spec.is_some_and(|of| mine.subscriptions.values().any(|it| it.pattern.matches(&of.tag)))
     }
@@ -460,7 +384,7 @@ impl Control {
     /// on a path is still unanswered.
     #[must_use]
     pub fn is_opening(&self, id: PublisherId) -> bool {
-        self.dirty || self.awaited.contains(&id)
+        self.dirty || self.streams.awaited.contains(&id)
     }
 
     /// Changes a subscription of this node like [`Self::change_subscription`], but without an answer. Does
@@ -480,7 +404,7 @@ impl Control {
     /// Removes a subscription of this node.
     pub fn unsubscribe(&mut self, now: Instant, id: SubscriptionId) {
         self.advance(now);
-        let record = self.registry.record(self.me);
+        let record = self.membership.registry.record(self.me);
         if record.is_some_and(|record| record.subscriptions.contains_key(&id)) {
             self.forget_changes(id);
             self.announce(Change::Remove(EntryKey::Subscription(id.index)), None);
@@ -503,18 +427,19 @@ impl Control {
     /// Returns the instant at which to call [`Self::handle_timeout`]; [`Instant::FAR`] if never.
     #[must_use]
     pub fn poll_timeout(&self) -> Instant {
-        let own = self.flood.digest_at().min(self.registry.forget_at());
-        let promises = self.admission.wake_at().min(self.admission.reservations_at());
-        let others = self.surveys.wake_at().min(self.lingering.wake_at());
-        own.min(promises).min(others).min(self.access.wake_at())
+        let own = self.membership.flood.digest_at().min(self.membership.registry.forget_at());
+        let promises =
+            self.contracts.admission.wake_at().min(self.contracts.admission.reservations_at());
+        let others = self.contracts.surveys.wake_at().min(self.contracts.lingering.wake_at());
+        own.min(promises).min(others).min(self.membership.access.wake_at())
     }
 
     /// Applies a change of links or neighbours to the reservations.
     fn follow_links(&mut self) {
-        let Admission { links, reservations, .. } = &mut self.admission;
+        let Admission { links, reservations, .. } = &mut self.contracts.admission;
         let publisher = |label: &[u8]| Some(Label::read(label).ok()?.pair.1);
-        let view = (self.me, &self.registry);
-        links.follow(self.now, reservations, view, &self.hops, publisher);
+        let view = (self.me, &self.membership.registry);
+        links.follow(self.now, reservations, view, &self.membership.hops, publisher);
         self.dirty = true;
         self.follow_reservations();
     }

@@ -15,8 +15,10 @@ use std::path::Path;
 
 /// The crate of the core's parts.
 const CORE: &str = "paceline-proto";
-/// Parts that must not import each other. The modules that they share stand below them.
-const PARTS: &[&str] = &["control", "ingress", "link"];
+/// Parts of a module, given by its path below the crate, that must not import each other. The modules that they share
+/// stand below them.
+const PARTS: &[(&[&str], &[&str])] =
+    &[(&[], &["control", "ingress", "link"]), (&["control"], &["contracts", "routing"])];
 
 /// Returns the number of circles of each crate, and of imports between the parts of the core.
 pub(super) fn measures(root: &Path) -> Vec<Measure> {
@@ -30,7 +32,11 @@ pub(super) fn measures(root: &Path) -> Vec<Measure> {
         measures.push(measure("circles", &name, described(&edges)));
         measures.push(measure("inner-circles", &name, inner.collect()));
         if name == CORE {
-            measures.push(measure("imports-between-parts", CORE, between_parts(&edges)));
+            let between = PARTS.iter().flat_map(|(parent, parts)| {
+                let parent: Vec<String> = parent.iter().map(|&name| name.to_owned()).collect();
+                between_parts(&source.edges(&parent), parts)
+            });
+            measures.push(measure("imports-between-parts", CORE, between.collect()));
         }
     }
     measures
@@ -71,8 +77,8 @@ fn describe(circle: &[String], edges: &Edges) -> String {
     text
 }
 
-fn between_parts(edges: &Edges) -> Vec<String> {
-    let is_part = |module: &String| PARTS.contains(&module.as_str());
+fn between_parts(edges: &Edges, parts: &[&str]) -> Vec<String> {
+    let is_part = |module: &String| parts.contains(&module.as_str());
     let between = edges.iter().filter(|((from, to), _)| is_part(from) && is_part(to));
     let lines = between.flat_map(|((from, to), places)| {
         places.iter().map(move |place| format!("{place}: {from} imports {to}"))
@@ -104,6 +110,6 @@ mod tests {
         ]);
         let expected =
             ["control.rs:2: control imports link", "control/a.rs:3: control imports link"];
-        assert_eq!(between_parts(&edges), expected);
+        assert_eq!(between_parts(&edges, &["control", "ingress", "link"]), expected);
     }
 }
