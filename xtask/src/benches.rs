@@ -73,7 +73,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "refusal", &[], Nothing),
     (Example, "carriers", &["1"], Nothing),
     (Example, "rights", &[], Nothing),
-    (Example, "virtual_test", &[], Nothing),
+    (Example, "watchdog", &[], Nothing),
     (Example, "admissions", &["500", "50"], Nothing),
     (Example, "records", &["10"], Nothing),
     (Example, "reservations", &["500"], Nothing),

@@ -167,8 +167,8 @@ impl fmt::Display for UnitError {
             }
             Self::Missing { number, quantity, seconds } => {
                 let (mut first, mut other) = quantity.suggested();
-                // A fraction of a duration is usually seconds too.
-                let unclear = *quantity == Quantity::Duration && number.contains('.');
+                // A duration below 1 is usually of seconds.
+                let unclear = *quantity == Quantity::Duration && number.starts_with("0.");
                 if *seconds || unclear {
                     (first, other) = (other, first);
                 }

@@ -24,7 +24,11 @@ fn a_bare_number_is_refused_with_the_fix() {
     let told = |result: Result<u64, UnitError>| result.unwrap_err().to_string();
     let time = |text: &str| duration(text).map(Duration::as_nanos);
     assert_eq!(told(time("200")), "needs a unit: 200ms, 0.2s (allowed: ns, us, ms, s, min, h)");
-    // A fraction is asked about: it may be seconds.
+    assert_eq!(
+        told(time("33.3")),
+        "needs a unit: 33.3ms, 0.0333s (allowed: ns, us, ms, s, min, h)"
+    );
+    // A number below 1 may be of seconds.
     assert_eq!(
         told(time("0.1")),
         "needs a unit: 0.1s (100ms) or 0.1ms? (allowed: ns, us, ms, s, min, h)"

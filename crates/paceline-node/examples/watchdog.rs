@@ -1,6 +1,6 @@
 //! Tests a program in virtual time: a watchdog stops a robot when its commands are 300 ms old.
 //!
-//! `cargo run -p paceline-node --example virtual_test` takes milliseconds for ten seconds of traffic.
+//! `cargo run -p paceline-node --example watchdog` takes milliseconds for ten seconds of traffic.
 
 use paceline_node::testkit::{TestLink, TestNetwork, publisher, subscription};
 use paceline_node::{NewSample, Sample};
