@@ -252,7 +252,7 @@ impl<'r> Flow<'r> {
 }
 
 /// Returns the processes of the host of `end`, and `end`.
-fn near(registry: &Registry, end: NodeId) -> BTreeSet<NodeId> {
+pub(super) fn near(registry: &Registry, end: NodeId) -> BTreeSet<NodeId> {
     let (mut near, mut waiting) = (BTreeSet::from([end]), vec![end]);
     while let Some(node) = waiting.pop() {
         let hops = registry.record(node).into_iter().flat_map(|record| record.neighbours.keys());

@@ -6,7 +6,7 @@
 //! When the first path fails, the publisher's node moves the mark and sends on the second path at once. The mark is flooded
 //! while the first samples travel; a node that receives them earlier buffers them.
 
-use super::disjoint::{Ends, may_share, shortest_pair};
+use super::disjoint::{Ends, may_share, near, shortest_pair};
 use crate::control::data::ids::PairKey;
 use crate::control::data::second::{PathPair, SecondPaths};
 use crate::control::membership::graph::Tree;
@@ -52,9 +52,10 @@ fn next_to(
     let own: Vec<(NodeId, NodeId)> =
         hops(path).filter(|(a, b)| !may_share(registry, *a, *b)).collect();
     let links: Vec<(NodeId, &str)> = own.iter().flat_map(|hop| link_ends(registry, *hop)).collect();
-    // Between two hops that may not be shared, a node of the first path has no place on the second one.
-    let relays = own.iter().skip(1).map(|(node, _)| *node).filter(|_| apart);
-    let relays: Vec<NodeId> = relays.collect();
+    // Both paths may pass the processes of the hosts at their ends.
+    let near = if apart { vec![near(registry, from), near(registry, to)] } else { Vec::new() };
+    let is_relay = |node: &NodeId| apart && !near.iter().any(|near| near.contains(node));
+    let relays: Vec<NodeId> = path.iter().copied().filter(is_relay).collect();
     let avoids = |a, b| {
         encrypted && is_plain(registry, a, b)
             || crosses(registry, (a, b), &links)

@@ -155,6 +155,22 @@ fn the_shortest_path_yields_to_two_longer_ones_that_it_crosses() {
     assert_eq!(both, [[0, 2, 5, 7, 1], [0, 4, 6, 3, 1]].map(|path| path.map(NodeId).to_vec()));
 }
 
+#[test]
+fn a_relay_before_a_hop_within_its_host_is_on_one_of_two_paths_only() {
+    // 0 - 3 - 2 - 1 is the shortest path. 3 and 2 are processes of one host; 3 has another link, to 4.
+    check(&[
+        (6, 0, 1, 1),
+        (3, 4, 1, 1),
+        (2, 3, 0, 0),
+        (4, 1, 1, 1),
+        (0, 3, 4, 2),
+        (2, 1, 1, 2),
+        (5, 2, 1, 1),
+        (3, 6, 1, 1),
+        (5, 0, 1, 4),
+    ]);
+}
+
 /// Returns a ring of two chains between the nodes 0 and 1, each of `hops` hops.
 fn ring(hops: u64) -> Vec<Hop> {
     let chain = |first: u64| {
