@@ -71,7 +71,14 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "crates/paceline-fuzz",
-        uses: &["paceline-sched", "paceline-proto", "paceline-media", "paceline-record", "bytes"],
+        uses: &[
+            "paceline-sched",
+            "paceline-proto",
+            "paceline-node",
+            "paceline-media",
+            "paceline-record",
+            "bytes",
+        ],
     },
     Layer {
         folder: "crates/paceline",

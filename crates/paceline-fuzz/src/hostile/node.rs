@@ -1,11 +1,13 @@
-//! A node assembled from the pure parts: one link, the receivers of its neighbours, and control. It does the
-//! work of the driver shell.
+//! A node assembled from the pure parts: one link, the frame readers of its neighbours, and control. Unlike a
+//! [`Node`](paceline_node::Node), it opens a stream with a contract without a request, so that no message of the hostile
+//! neighbour can end it.
 
 use bytes::Bytes;
+use paceline_node::arrive::{FrameReader, HopTiming};
 use paceline_proto::control::{Control, ControlOutput, HopInfo};
-use paceline_proto::guard::{Flood, Guard, Hearing};
+use paceline_proto::guard::Guard;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, StreamSpec};
-use paceline_proto::receive::{Received, Receiver};
+use paceline_proto::receive::Received;
 use paceline_proto::rights::{AccessPolicy, PeerName};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{
@@ -31,9 +33,8 @@ pub(super) enum Arrival {
 
 #[derive(Default)]
 struct Neighbour {
-    receiver: Receiver,
+    reader: FrameReader,
     guard: Guard,
-    unread: bool,
 }
 
 pub(super) struct Node {
@@ -157,45 +158,31 @@ impl Node {
 
     /// Receives a frame. Returns the samples and losses of the sender's stream with a contract.
     pub(super) fn receive(&mut self, now: Instant, from: NodeId, frame: Bytes) -> Vec<Arrival> {
-        let epoch = self.link.epoch(from);
-        let half = self.link.half_round_trip(from).unwrap_or_default();
-        let Some(neighbour) = self.neighbours.get_mut(&from) else { return Vec::new() };
-        let Neighbour { receiver, guard, unread } = neighbour;
-        let bytes = frame.len();
-        if *unread {
-            *unread = guard.is_muted(Flood::Malformed, now);
-            if *unread {
-                guard.take(Flood::Malformed, now, bytes);
-                return Vec::new();
-            }
-        }
-        receiver.set_half_round_trip(half);
-        let (mut arrivals, mut messages) = (Vec::new(), Vec::new());
-        let result = receiver.handle_frame(now, epoch, frame, |received| match received {
-            Received::Sample { sample, .. } => {
-                assert!(sample.published_at <= now, "it was published in the future");
-                arrivals
-                    .push(Arrival::Sample { published_at: sample.published_at, seq: sample.seq });
-            }
-            Received::Lost { lost, .. } => arrivals.push(Arrival::Lost(lost.samples)),
-            Received::Control(message) => messages.push(message),
-        });
-        receiver.handle_timeout(now, |_| ());
-        let heard = match result {
-            Ok(heard) => Some(heard),
-            Err((heard, _)) => {
-                self.malformed += 1;
-                *unread = guard.take(Flood::Malformed, now, bytes) != Hearing::Heard;
-                heard
-            }
+        let half_round_trip = self.link.half_round_trip(from).unwrap_or_default();
+        let hop = HopTiming { epoch: self.link.epoch(from), half_round_trip };
+        let Some(Neighbour { reader, guard }) = self.neighbours.get_mut(&from) else {
+            return Vec::new();
         };
-        for message in messages {
-            if guard.take(Flood::Control, now, message.len()) == Hearing::Heard {
+        let mut items = Vec::new();
+        let read = reader.handle_frame(now, hop, frame, guard, &mut items);
+        self.malformed += u64::from(read.error.is_some());
+        let mut arrivals = Vec::new();
+        for item in items {
+            match item {
+                Received::Sample { sample, .. } => {
+                    let published_at = sample.published_at;
+                    assert!(published_at <= now, "it was published in the future");
+                    arrivals.push(Arrival::Sample { published_at, seq: sample.seq });
+                }
+                Received::Lost { lost, .. } => arrivals.push(Arrival::Lost(lost.samples)),
                 // Control counts the messages that it rejects.
-                let _ = self.control.handle_message(now, from, message);
+                Received::Control(message) => {
+                    _ = self.control.handle_message(now, from, message);
+                }
             }
         }
-        if let Some(heard) = heard {
+        reader.receiver_mut().handle_timeout(now, |_| ());
+        if let Some(heard) = read.heard {
             self.link.handle_heard(now, from, &heard);
         }
         arrivals

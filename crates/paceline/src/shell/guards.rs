@@ -38,18 +38,23 @@ impl Guards {
     ) -> bool {
         let hearing = lock(guard).take(flood, now, bytes);
         if hearing == Hearing::Muted {
-            let (sent, until) = match flood {
-                Flood::Control => {
-                    ("more control messages than any node needs to", "its messages are accepted")
-                }
-                Flood::Unasked => ("samples without a subscriber here", "its samples are accepted"),
-                Flood::Malformed => ("invalid frames", "its frames are read"),
-            };
-            crate::warn_limited!(
-                "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after this stops"
-            );
+            Self::warn((link, from), flood);
         }
         hearing == Hearing::Heard
+    }
+
+    /// Logs a new mute.
+    pub(super) fn warn((link, from): (usize, NodeId), flood: Flood) {
+        let (sent, until) = match flood {
+            Flood::Control => {
+                ("more control messages than any node needs to", "its messages are accepted")
+            }
+            Flood::Unasked => ("samples without a subscriber here", "its samples are accepted"),
+            Flood::Malformed => ("invalid frames", "its frames are read"),
+        };
+        crate::warn_limited!(
+            "neighbour {from} on link {link} is muted: it sends {sent}; {until} again a few seconds after this stops"
+        );
     }
 
     /// Returns the neighbours that are or were muted.

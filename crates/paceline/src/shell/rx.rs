@@ -31,12 +31,12 @@ pub(crate) use hop::HopShared;
 pub(crate) use inputs::NeighbourInput;
 use inputs::NeighbourInputs;
 use memory::Holders;
-use paceline_node::arrive::ArrivedItem;
+use paceline_node::arrive::{ArrivedItem, FrameReader, HopTiming};
 use paceline_proto::NodeId;
 use paceline_proto::guard::{Flood, Guard};
 use paceline_proto::memory::{Charge, Memory, MemoryKind, MemoryShare};
 use paceline_proto::plan::SourceKey;
-use paceline_proto::receive::{Heard, Received, Receiver};
+use paceline_proto::receive::{Heard, Received};
 use paceline_sched::{Duration, Instant};
 use proven::Proven;
 use sources::Sources;
@@ -78,13 +78,11 @@ impl Neighbour {
 /// The receive state of one neighbour.
 #[derive(Default)]
 struct Arriving {
-    receiver: Receiver,
+    reader: FrameReader,
     /// Received items to deliver. Those of a neighbour that has left wait for a thread that may block.
     batch: Vec<Received>,
     /// The epochs of the last header that was passed to the egress thread.
     passed: (u32, u32),
-    /// True if the neighbour was muted for malformed frames and may still be.
-    unread: bool,
 }
 
 /// The limit of former neighbours whose streams are kept.
@@ -297,7 +295,8 @@ impl LinkRx {
     /// Returns the time of the next delivery of waiting samples.
     fn next_held(&self) -> Instant {
         let all = self.neighbours.read().unwrap_or_else(PoisonError::into_inner);
-        let next = all.values().map(|neighbour| lock(&neighbour.state).receiver.poll_timeout());
+        let next =
+            all.values().map(|neighbour| lock(&neighbour.state).reader.receiver().poll_timeout());
         next.min().unwrap_or(Instant::FAR)
     }
 
@@ -310,7 +309,8 @@ impl LinkRx {
         all.extend(lock(&self.parted).iter().cloned());
         for (node, neighbour) in all {
             let mut guard = lock(&neighbour.state);
-            let Arriving { receiver, batch, .. } = &mut *guard;
+            let Arriving { reader, batch, .. } = &mut *guard;
+            let receiver = reader.receiver_mut();
             if batch.is_empty() && receiver.poll_timeout() > now {
                 continue;
             }
@@ -334,11 +334,11 @@ impl LinkRx {
         let last = neighbour.shared.epoch.load(Ordering::Acquire);
         self.epochs.handle_removed(clock::now(), last);
         let mut state = lock(&neighbour.state);
-        if state.receiver.is_unused() {
+        let Arriving { reader, batch, .. } = &mut *state;
+        if reader.receiver().is_unused() {
             return;
         }
-        let Arriving { receiver, batch, .. } = &mut *state;
-        receiver.part(|item| batch.push(item));
+        reader.receiver_mut().part(|item| batch.push(item));
         let reports = !batch.is_empty();
         drop(state);
         let mut parted = lock(&self.parted);
@@ -459,35 +459,22 @@ impl LinkRx {
 
     fn read_frame(&self, now: Instant, neighbour: &Neighbour, frame: Bytes) {
         let from = neighbour.node;
-        let mut guard = lock(&neighbour.state);
-        let Arriving { receiver, batch, passed, unread, .. } = &mut *guard;
-        let (bytes, hears) = (frame.len(), |flood, bytes| neighbour.hears(flood, now, bytes));
-        if *unread {
-            *unread = lock(&neighbour.guard).is_muted(Flood::Malformed, now);
-            if *unread {
-                hears(Flood::Malformed, bytes);
-                return;
-            }
-        }
-        let half = neighbour.shared.half_round_trip.load(Ordering::Relaxed);
-        receiver.set_half_round_trip(Duration::from_nanos(half));
-        let epoch = neighbour.shared.epoch.load(Ordering::Acquire);
-        let unknown = receiver.unknown_stream();
-        let heard = match receiver.handle_frame(now, epoch, frame, |item| batch.push(item)) {
-            Ok(heard) => Some(heard),
-            Err((heard, error)) => {
-                self.reject(from, &error);
-                *unread = !hears(Flood::Malformed, bytes);
-                heard
-            }
+        let mut state = lock(&neighbour.state);
+        let Arriving { reader, batch, passed } = &mut *state;
+        let half_round_trip = neighbour.shared.half_round_trip.load(Ordering::Relaxed);
+        let hop = HopTiming {
+            epoch: neighbour.shared.epoch.load(Ordering::Acquire),
+            half_round_trip: Duration::from_nanos(half_round_trip),
         };
-        if receiver.unknown_stream() > unknown {
-            hears(Flood::Unasked, bytes);
+        let read = reader.handle_frame(now, hop, frame, &mut lock(&neighbour.guard), batch);
+        for flood in &read.muted {
+            Guards::warn((neighbour.link, from), *flood);
+        }
+        if let Some(error) = &read.error {
+            self.reject(from, error);
         }
         for item in batch.iter() {
-            if let Received::Control(message) = item
-                && hears(Flood::Control, message.len())
-            {
+            if let Received::Control(message) = item {
                 self.queue_message(neighbour, message);
             }
         }
@@ -496,11 +483,11 @@ impl LinkRx {
             self.sources.hand_over(now, from, batch.drain(..), waits);
         }
         batch.clear();
-        if receiver.poll_timeout() < Instant::FAR {
+        if reader.receiver().poll_timeout() < Instant::FAR {
             self.repairer.wake();
         }
         // Wake the egress thread only for urgent content. Later headers repeat the rest.
-        let Some(heard) = heard else { return };
+        let Some(heard) = read.heard else { return };
         let epochs = (heard.epoch, heard.known);
         if heard.ack_now || heard.ack.is_some() || epochs != *passed {
             // If the queue is full the content is lost, and the peer repeats its request.

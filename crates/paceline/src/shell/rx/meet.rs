@@ -2,6 +2,7 @@
 
 use super::super::lock;
 use super::{Arriving, HOPS_MAX, HopShared, LinkRx, Neighbour};
+use paceline_node::arrive::FrameReader;
 use paceline_proto::NodeId;
 use paceline_proto::receive::Receiver;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,8 +39,8 @@ impl LinkRx {
     fn new_neighbour(&self, node: NodeId, epoch: u32) -> Arc<Neighbour> {
         let shared = Arc::new(HopShared { epoch: AtomicU32::new(epoch), ..Default::default() });
         let (link, guard, share) = (self.link, self.guards.of(node), self.sources.memory.share());
-        let receiver = Receiver::within(&share);
-        let state = Mutex::new(Arriving { receiver, ..Arriving::default() });
+        let reader = FrameReader::new(Receiver::within(&share));
+        let state = Mutex::new(Arriving { reader, ..Arriving::default() });
         let neighbour = Arc::new(Neighbour { node, link, shared, share, state, guard });
         self.sources.add_holder(&neighbour);
         neighbour

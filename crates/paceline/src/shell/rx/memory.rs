@@ -66,8 +66,8 @@ impl Neighbour {
         (bytes, victim): (usize, Victim),
     ) -> usize {
         let mut guard = lock(&self.state);
-        let Arriving { receiver, batch, .. } = &mut *guard;
-        let mut freed = receiver.give_back(bytes, victim, |item| batch.push(item));
+        let Arriving { reader, batch, .. } = &mut *guard;
+        let mut freed = reader.receiver_mut().give_back(bytes, victim, |item| batch.push(item));
         sources.hand_over(now, self.node, batch.drain(..), |bytes| self.waits(now, bytes));
         drop(guard);
         if freed < bytes {
