@@ -277,7 +277,7 @@ clock: NodeClock | null,
  */
 unread: Array<Unread>, 
 /**
- * Rows that are left out of this status, because it would exceed the size of an answer.
+ * Rows that are left out of this status, because an answer has at most 1 MiB.
  */
 left_out: number, };
 
@@ -714,7 +714,7 @@ at_us: number,
  */
 capacity_bits_per_s: number | null, 
 /**
- * Rate sent over the last second or more; null in the first second.
+ * Rate sent over the last second or more; null in the first two seconds of the node.
  */
 use_bits_per_s: number | null, 
 /**
@@ -796,7 +796,7 @@ id: string,
  */
 wire_bytes: number, 
 /**
- * Rate sent over the last second or more; null in the first second.
+ * Rate sent over the last second or more; null in the first two seconds.
  */
 use_bits_per_s: number | null, 
 /**

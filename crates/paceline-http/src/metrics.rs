@@ -106,7 +106,7 @@ fn write_node(to: &mut Families, at: &Labels, node: &NodeStatus) {
     if let Some((clock, error)) = clock.and_then(|clock| Some((clock, clock.error_nanos?))) {
         let name = "paceline_node_clock_error_seconds";
         let help = "Bound of the error of the node's clock; missing if it is unknown.";
-        to.add(Kind::Gauge, name, help, at, &seconds(Duration::from_nanos(error)));
+        to.add(Kind::Gauge, name, help, at, &seconds(Duration::from_micros(error.div_ceil(1_000))));
         let name = "paceline_node_system_clock_offset_seconds";
         let help = "The system clock minus the node's clock; missing if the error is unknown.";
         let offset = clock.system_offset_nanos;

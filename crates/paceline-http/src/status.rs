@@ -18,7 +18,7 @@ use paceline::status::NodeStatus;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The version of the document; it increases when a field changes its meaning or is removed.
+/// The version of the document; from the first release on, it increases when a field changes its meaning or is removed.
 const SCHEMA: u32 = 1;
 
 /// The status of several nodes.

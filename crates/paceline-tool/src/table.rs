@@ -122,9 +122,11 @@ fn fitted(cell: &str, width: usize, align: Align) -> String {
         let head = cell.chars().take(kept - tail);
         return head.chain(['~']).chain(cell.chars().skip(length - tail)).collect();
     }
+    // A width in a format has at most 16 bits.
+    let padding = " ".repeat(width - length);
     match align {
-        Align::Left | Align::Name => format!("{cell:<width$}"),
-        Align::Right => format!("{cell:>width$}"),
+        Align::Left | Align::Name => format!("{cell}{padding}"),
+        Align::Right => format!("{padding}{cell}"),
     }
 }
 

@@ -10,7 +10,7 @@ export function clockText({ clock }: Node): string {
   if (clock.error_ns === null) return `${clock.status} · error unknown`;
   const off = clock.system_offset_ns / 1000;
   const system = `system clock ${fine(Math.abs(off))} ${off < 0 ? "behind" : "ahead"}`;
-  return `${clock.status} · ± ${fine(clock.error_ns / 1000)} · ${system}`;
+  return `${clock.status} · ± ${fine(Math.ceil(clock.error_ns / 1000))} · ${system}`;
 }
 
 function clockRow({ name }: Node): Shown<Node> {

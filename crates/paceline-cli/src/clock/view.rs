@@ -124,7 +124,7 @@ fn servers(rows: &[SourceReport]) -> Table {
 
 /// Formats parts per trillion as parts per million with a sign and three decimals.
 fn parts_per_million(ppt: i64) -> String {
-    let sign = if ppt < 0 { '-' } else { '+' };
+    let sign = if ppt <= -1_000 { '-' } else { '+' };
     let thousandths = ppt.unsigned_abs() / 1_000;
     format!("{sign}{}.{:03}", thousandths / 1_000, thousandths % 1_000)
 }

@@ -1,7 +1,7 @@
 //! The counters of a class of a link.
 
 use super::counters::LinkCounters;
-use super::units::maybe_text;
+use super::units::{maybe_text, part};
 use paceline_proto::NodeId;
 use paceline_proto::control::ClassUse;
 use paceline_proto::link::ClassView;
@@ -21,6 +21,8 @@ pub struct ClassStatus {
     pub peer: Option<NodeId>,
     /// Its part of a busy link, 0 to 1; 0 with only a guarantee. For the class of a neighbour, the part of all neighbours
     /// together.
+    #[serde(with = "part")]
+    #[cfg_attr(feature = "typescript", ts(type = "number"))]
     pub share: f64,
     /// Bytes sent on the wire.
     pub served_bytes: u64,

@@ -4,7 +4,7 @@ use super::class::ClassStatus;
 use super::counters::LinkCounters;
 use super::queue::QueueStatus;
 use super::stream::StreamStatus;
-use super::units::{by_name, micros, text, texts};
+use super::units::{by_name, maybe_part, micros, text, texts};
 use paceline_proto::NodeId;
 use paceline_proto::guard::Flood;
 use paceline_proto::link::MendCounters;
@@ -24,7 +24,7 @@ pub struct LinkStatus {
     pub at: Duration,
     /// Capacity; null without one.
     pub capacity_bits_per_s: Option<u64>,
-    /// Rate sent over the last second or more; null in the first second.
+    /// Rate sent over the last second or more; null in the first two seconds of the node.
     pub use_bits_per_s: Option<u64>,
     /// Rate reserved by the contracts of its streams.
     pub reserved_bits_per_s: u64,
@@ -55,6 +55,8 @@ pub struct LinkStatus {
     /// Frames lost by a carrier that may lose them, such as QUIC. The losses of TCP are not visible, and appear as jitter.
     pub frames_dropped: u64,
     /// Part of the frames lost over the last second or more, 0 to 1; null if none was sent.
+    #[serde(with = "maybe_part")]
+    #[cfg_attr(feature = "typescript", ts(type = "number | null"))]
     pub loss: Option<f64>,
     /// Open streams.
     pub streams: Vec<StreamStatus>,
@@ -80,7 +82,7 @@ pub struct NeighbourStatus {
     pub id: NodeId,
     /// Bytes sent to this node since the link found it, counted like those of the link.
     pub wire_bytes: u64,
-    /// Rate sent over the last second or more; null in the first second.
+    /// Rate sent over the last second or more; null in the first two seconds.
     pub use_bits_per_s: Option<u64>,
     /// Silence after which it counts as down: 1.8 s, and longer on a link below 200 kbit/s, whose idle hops use 2 % of the
     /// capacity. The slower end of the link determines it.

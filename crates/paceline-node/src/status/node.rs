@@ -57,7 +57,7 @@ pub struct NodeStatus {
     pub clock: Option<ClockReport>,
     /// Publishers, subscriptions and other entries of other nodes that the node cannot read and ignores, at most 64.
     pub unread: Vec<UnreadStatus>,
-    /// Rows that are left out of this status, because it would exceed the size of an answer.
+    /// Rows that are left out of this status, because an answer has at most 1 MiB.
     #[serde(default)]
     pub left_out: u64,
 }

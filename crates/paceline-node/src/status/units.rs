@@ -178,6 +178,39 @@ pub(super) mod by_name {
     }
 }
 
+/// Parts of a whole, 0 to 1.
+pub(super) mod part {
+    use super::{Deserialize, Deserializer, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(part: &f64, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(*part)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<f64, D::Error> {
+        Ok(f64::deserialize(from)?.clamp(0.0, 1.0))
+    }
+}
+
+/// Parts of a whole that may be absent.
+pub(super) mod maybe_part {
+    use super::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        part: &Option<f64>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        part.serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<f64>, D::Error> {
+        Ok(Option::<f64>::deserialize(from)?.map(|part| part.clamp(0.0, 1.0)))
+    }
+}
+
 /// Parts per trillion as parts per million with three decimals.
 pub(super) mod parts_per_million {
     use super::{Deserialize, Deserializer, Serializer};
@@ -186,7 +219,9 @@ pub(super) mod parts_per_million {
         per_trillion: &i64,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        let thousandths = i32::try_from(per_trillion / 1_000).unwrap_or(i32::MAX);
+        let limits = (i64::from(i32::MIN), i64::from(i32::MAX));
+        let thousandths = (per_trillion / 1_000).clamp(limits.0, limits.1);
+        let thousandths = i32::try_from(thousandths).unwrap_or_default();
         to.serialize_f64(f64::from(thousandths) / 1_000.0)
     }
 

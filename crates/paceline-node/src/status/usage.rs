@@ -38,7 +38,8 @@ impl LinkUse {
         let before = &self.last;
         let over = reading.at.saturating_sub(before.at);
         let is_first = before.at.is_zero();
-        if over < WINDOW && !is_first {
+        // The link has no counters yet.
+        if reading.at.is_zero() || over < WINDOW && !is_first {
             return;
         }
         if !is_first {

@@ -183,7 +183,8 @@ impl Engine {
     }
 
     fn link_row(&self, link: &EngineLink, private: &BTreeSet<PublisherId>) -> LinkStatus {
-        let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        // A copy: the link's thread must not wait for the rest.
+        let snapshot = link.handle.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let shown = snapshot.streams.iter().filter(|row| !private.contains(&row.spec.publisher));
         let streams: Vec<_> = shown.map(|row| self.stream_row(row, &snapshot)).collect();
         let reserved = streams.iter().filter_map(|stream| stream.contract);
