@@ -780,7 +780,7 @@ muted: Array<Muted>,
 /**
  * Retransmissions; all zero on transports without loss, such as TCP.
  */
-mended: Repaired, 
+repairs: Repairs, 
 /**
  * Queue space of the link for contracts; null for a link without a capacity or a neighbour.
  */
@@ -1143,7 +1143,7 @@ times: number,
  */
 dropped: number, };
 
-export type Repaired = { 
+export type Repairs = { 
 /**
  * Retransmitted pieces.
  */

@@ -286,7 +286,7 @@ fn write_link(to: &mut Families, mut at: Labels, link: &LinkStatus) {
     let (name, help) =
         ("paceline_link_dropped_frames_total", "Frames that the network lost (QUIC).");
     to.count(name, help, &at, link.frames_dropped);
-    let repaired = link.mended;
+    let repaired = link.repairs;
     for (name, help, value) in [
         (
             "paceline_link_repeated_pieces_total",

@@ -1,6 +1,6 @@
 //! Counters of one publisher or subscriber.
 
-use crate::convert::{drops, hertz, mean_ms};
+use crate::convert::{drops, mean_ms};
 use crate::time::to_ms;
 use paceline::status::{PublisherStatus as Published, SubscriptionStatus as Subscribed};
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ impl PublisherStatus {
     /// The publishing rate over the last second or more, in samples per second.
     #[getter]
     fn rate_hz(&self) -> f64 {
-        hertz(self.0.rate_millihertz)
+        self.0.rate_hz()
     }
 
     /// True if any subscription, on any node, matches the tag.
@@ -56,7 +56,7 @@ impl SubscriptionStatus {
     /// The delivery rate over the last second or more, in samples per second.
     #[getter]
     fn rate_hz(&self) -> f64 {
-        hertz(self.0.rate_millihertz)
+        self.0.rate_hz()
     }
 
     /// The number of samples that were older than the delay bound at their arrival, or when the application took them.

@@ -242,7 +242,8 @@ impl Node {
         if !self.inner.commands.send(Command::Status(only, timeout, reply)) {
             return Vec::new();
         }
-        answer.recv().unwrap_or_default()
+        // Decoded here and not by the engine, whose thread all links need.
+        crate::status::decoded(&answer.recv().unwrap_or_default())
     }
 
     /// Opens a view of the newest sample of a subscription of this node.

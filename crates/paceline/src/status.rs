@@ -21,6 +21,7 @@
 
 #[doc(inline)]
 pub use crate::kept::{RateCheck, RateNews};
+use bytes::Bytes;
 #[doc(inline)]
 pub use paceline_node::status::{
     BufferStatus, ClassStatus, LinkCounters, LinkStatus, MemoryStatus, MutedStatus,
@@ -38,6 +39,24 @@ pub use paceline_proto::{DropReason, Drops, Excess, IdError, NodeId, PublisherId
 use paceline_proto::{Encoding, Form, Pattern, Proxy, Retransmit, Size, Tag};
 use paceline_sched::{Capacity, Late, LossTolerance};
 use std::time::Duration;
+
+/// Decodes the answers of nodes, sorted by name, then by id. An invalid answer is logged and left out.
+pub(crate) fn decoded(answers: &[(NodeId, Bytes)]) -> Vec<NodeStatus> {
+    let decode = |(node, bytes): &(NodeId, Bytes)| {
+        NodeStatus::from_wire(bytes)
+            .inspect_err(|error| {
+                crate::warn_limited!(
+                    "invalid status from {node}: {error}; it may run another version of Paceline than {}; run the \
+                     same version on both",
+                    env!("CARGO_PKG_VERSION")
+                );
+            })
+            .ok()
+    };
+    let mut found: Vec<NodeStatus> = answers.iter().filter_map(decode).collect();
+    found.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+    found
+}
 
 /// The request, grant and measured delivery of one subscription.
 #[derive(Clone, Debug, PartialEq)]

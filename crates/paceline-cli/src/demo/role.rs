@@ -147,7 +147,7 @@ fn robot_reports(node: &Node, stop: &Stop) -> anyhow::Result<()> {
             let publishers = robot.publishers.iter().map(|publisher| PublisherLine {
                 tag: publisher.tag.to_string(),
                 published: publisher.published,
-                rate_hz: show::hertz(publisher.rate_millihertz),
+                rate_hz: publisher.rate_hz(),
             });
             show::json(&Line::Robot(RobotLine {
                 publishers: publishers.collect(),

@@ -101,7 +101,7 @@ mod tests {
 
     fn of(words: &[&str]) -> anyhow::Result<Config> {
         let matches = crate::command_line().try_get_matches_from(words)?;
-        from_flags(matches.subcommand().unwrap().1, None, Path::new("/work"))
+        from_flags(matches.subcommand().unwrap().1, None, Path::new("/etc/robot"))
     }
 
     #[test]
@@ -109,8 +109,8 @@ mod tests {
         let link = "name=thin,listen=quic/0.0.0.0:7600,insecure,tls_cert=a.pem,tls_key=a,tls_ca=a";
         let config = of(&["paceline", "node", "--link", link, "--policy", "p.toml"]).unwrap();
         assert!(config.links[0].insecure);
-        assert_eq!(config.links[0].tls.cert.as_deref(), Some(Path::new("/work/a.pem")));
-        assert_eq!(config.policy.as_deref(), Some(Path::new("/work/p.toml")));
+        assert_eq!(config.links[0].tls.cert.as_deref(), Some(Path::new("/etc/robot/a.pem")));
+        assert_eq!(config.policy.as_deref(), Some(Path::new("/etc/robot/p.toml")));
         let publisher = of(&["paceline", "pub", "a", "-", "--link", link]).unwrap();
         assert_eq!(publisher.links.len(), 1);
         assert_eq!(of(&["paceline", "sub", "a"]).unwrap(), Config::default());

@@ -4,7 +4,6 @@ use crate::status::describe_tags;
 use paceline::Pattern;
 use paceline::status::{NodeStatus, PublisherId, SubscriptionId};
 use paceline_http::status::StatusDocument;
-use paceline_tool::show;
 use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +36,7 @@ const fn is_empty(node: &NodeStatus) -> bool {
 #[derive(Default)]
 struct TagRow<'a> {
     types: BTreeSet<&'a str>,
-    millihertz: u64,
+    hz: f64,
     publishers: usize,
     subscribers: usize,
 }
@@ -49,7 +48,7 @@ pub(super) fn tags(document: &StatusDocument) -> String {
     for publisher in document.nodes.iter().flat_map(|node| &node.publishers) {
         let row = rows.entry(publisher.tag.as_str()).or_default();
         row.types.insert(&publisher.encoding);
-        row.millihertz += publisher.rate_millihertz;
+        row.hz += publisher.rate_hz();
         row.publishers += 1;
         publishes.insert(publisher.id, publisher.tag.as_str());
     }
@@ -75,7 +74,7 @@ pub(super) fn tags(document: &StatusDocument) -> String {
         table.row(vec![
             tag.to_owned(),
             row.types.into_iter().collect::<Vec<_>>().join(", "),
-            format!("{:.1}", show::hertz(row.millihertz)),
+            format!("{:.1}", row.hz),
             row.publishers.to_string(),
             row.subscribers.to_string(),
         ]);

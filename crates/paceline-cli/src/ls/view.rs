@@ -37,8 +37,8 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
     let names = names(document);
     document.nodes.iter().for_each(|node| add_notes(&mut out, node, &names));
     for (node, link) in all_links(document) {
-        if link.mended.repeated > 0 || link.mended.given_up > 0 {
-            let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.mended));
+        if link.repairs.repeated > 0 || link.repairs.given_up > 0 {
+            let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.repairs));
         }
         for to in link.neighbours.iter().filter(|to| to.down_after > DOWN_AFTER) {
             let other = named(&names, to.id);
@@ -166,11 +166,7 @@ fn publishers(document: &StatusDocument) -> Table {
             publisher.kind.to_string(),
             publisher.encoding.clone(),
             period.unwrap_or_else(|| "-".to_owned()),
-            format!(
-                "{:.1}{}",
-                show::hertz(publisher.rate_millihertz),
-                if publisher.off_rate { "!" } else { "" }
-            ),
+            format!("{:.1}{}", publisher.rate_hz(), if publisher.off_rate { "!" } else { "" }),
             publisher.published.to_string(),
             if publisher.matching { "yes" } else { "no" }.to_owned(),
         ]);
@@ -217,7 +213,7 @@ fn subscriptions(document: &StatusDocument) -> Table {
             within.unwrap_or_else(|| "-".to_owned()),
             subscription.loss.map_or_else(|| "-".to_owned(), |loss| loss.to_string()),
             place(subscription),
-            format!("{:.1}", show::hertz(subscription.rate_millihertz)),
+            format!("{:.1}", subscription.rate_hz()),
             show::time(subscription.age_max),
             show::time(subscription.jitter),
             subscription.late.to_string(),
@@ -454,7 +450,7 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         status[1].subscriptions[0].refusals.push("link 'thin' can't carry it".to_owned());
         status[0].links[0].muted.clear();
         status[0].links[0].neighbours.clear();
-        status[0].links[0].mended = Repairs::default();
+        status[0].links[0].repairs = Repairs::default();
         let text = tables(&StatusDocument::new(status));
         assert!(
             text.ends_with("operator robot/**: refused: link 'thin' can't carry it\n"),

@@ -67,7 +67,7 @@ pub struct LinkStatus {
     /// Neighbours that are or were muted, because they flooded the node.
     pub muted: Vec<MutedStatus>,
     /// Retransmissions; all zero on transports without loss, such as TCP.
-    pub mended: Repairs,
+    pub repairs: Repairs,
     /// Queue space of the link for contracts; null for a link without a capacity or a neighbour.
     pub buffer: Option<QueueStatus>,
 }
@@ -115,7 +115,7 @@ pub struct MutedStatus {
 
 /// Losses on a link and their repair.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Repaired"))]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Repairs"))]
 pub struct Repairs {
     /// Retransmitted pieces.
     pub repeated: u64,

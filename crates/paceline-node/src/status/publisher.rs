@@ -1,6 +1,6 @@
 //! The counters of a publisher.
 
-use super::units::{by_name, hertz, maybe_micros, text};
+use super::units::{by_name, hertz, in_hertz, maybe_micros, text};
 use paceline_proto::{Kind, PublisherId, Tag};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -41,6 +41,12 @@ pub struct PublisherStatus {
 }
 
 impl PublisherStatus {
+    /// Returns the rate in samples per second.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        in_hertz(self.rate_millihertz)
+    }
+
     /// Returns true if a rate differs from the one of a declared period by more than a tenth and by more than one sample per
     /// second; false in a pause and without a period.
     #[must_use]

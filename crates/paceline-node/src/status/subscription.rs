@@ -3,7 +3,7 @@
 use super::by_reason;
 use super::form;
 use super::timed::TimedStatus;
-use super::units::{hertz, maybe_micros, maybe_text, micros, text, texts};
+use super::units::{hertz, in_hertz, maybe_micros, maybe_text, micros, text, texts};
 use paceline_proto::{Drops, Form, Proxy, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;
 use serde::{Deserialize, Serialize};
@@ -83,4 +83,12 @@ pub struct SubscriptionStatus {
     pub lost: u64,
     /// Delivery by time; null without one.
     pub timed: Option<TimedStatus>,
+}
+
+impl SubscriptionStatus {
+    /// Returns the rate in samples per second.
+    #[must_use]
+    pub fn rate_hz(&self) -> f64 {
+        in_hertz(self.rate_millihertz)
+    }
 }

@@ -49,15 +49,20 @@ pub(super) mod maybe_micros {
     }
 }
 
+/// Converts a rate in millihertz to hertz.
+pub(super) fn in_hertz(millihertz: u64) -> f64 {
+    f64::from(u32::try_from(millihertz).unwrap_or(u32::MAX)) / 1_000.0
+}
+
 /// Rates in millihertz as numbers in hertz.
 pub(super) mod hertz {
-    use super::{Deserialize, Deserializer, Serializer};
+    use super::{Deserialize, Deserializer, Serializer, in_hertz};
 
     pub(in super::super) fn serialize<S: Serializer>(
         millihertz: &u64,
         to: S,
     ) -> Result<S::Ok, S::Error> {
-        to.serialize_f64(f64::from(u32::try_from(*millihertz).unwrap_or(u32::MAX)) / 1_000.0)
+        to.serialize_f64(in_hertz(*millihertz))
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(

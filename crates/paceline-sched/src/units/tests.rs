@@ -21,20 +21,20 @@ fn durations_have_a_unit_of_time() {
 
 #[test]
 fn a_bare_number_is_refused_with_the_fix() {
-    let told = |result: Result<u64, UnitError>| result.unwrap_err().to_string();
+    let refusal = |result: Result<u64, UnitError>| result.unwrap_err().to_string();
     let time = |text: &str| duration(text).map(Duration::as_nanos);
-    assert_eq!(told(time("200")), "needs a unit: 200ms, 0.2s (allowed: ns, us, ms, s, min, h)");
+    assert_eq!(refusal(time("200")), "needs a unit: 200ms, 0.2s (allowed: ns, us, ms, s, min, h)");
     assert_eq!(
-        told(time("33.3")),
+        refusal(time("33.3")),
         "needs a unit: 33.3ms, 0.0333s (allowed: ns, us, ms, s, min, h)"
     );
     // A number below 1 may be of seconds.
     assert_eq!(
-        told(time("0.1")),
+        refusal(time("0.1")),
         "needs a unit: 0.1s (100ms) or 0.1ms? (allowed: ns, us, ms, s, min, h)"
     );
-    assert_eq!(told(size("1024")), "needs a unit: 1024B, 1.024kB (allowed: B, kB, MB, GB, TB)");
-    let rate = told(rate("2"));
+    assert_eq!(refusal(size("1024")), "needs a unit: 1024B, 1.024kB (allowed: B, kB, MB, GB, TB)");
+    let rate = refusal(rate("2"));
     assert!(
         rate.starts_with("needs a unit: 2mbit, 2000kbit (allowed: bit, kbit, mbit, "),
         "{rate}"
@@ -45,10 +45,10 @@ fn a_bare_number_is_refused_with_the_fix() {
 
 #[test]
 fn a_wrong_unit_names_the_allowed_ones() {
-    let told = |text: &str| duration(text).unwrap_err().to_string();
+    let refusal = |text: &str| duration(text).unwrap_err().to_string();
     for (text, unit) in [("5days", "days"), ("1e3ms", "e3ms"), ("10MB", "MB"), ("2S", "S")] {
         let expected = std::format!("unknown unit '{unit}' (allowed: ns, us, ms, s, min, h)");
-        assert_eq!(told(text), expected);
+        assert_eq!(refusal(text), expected);
     }
     assert!(size("2mbit").unwrap_err().to_string().contains("(allowed: B, kB, MB, GB, TB)"));
     assert!(rate("2MB").unwrap_err().to_string().contains("MB/s, GB/s)"));
@@ -66,8 +66,11 @@ fn a_wrong_unit_names_the_allowed_ones() {
 #[test]
 fn text_without_a_number_is_refused_with_an_example() {
     for text in ["", "ms", "-1ms", ".5s", "1.s", "1.2.3s", "99999999999999999999999s", "nan"] {
-        let told = duration(text).unwrap_err().to_string();
-        assert!(told.starts_with("must be a number with a unit, such as 200ms"), "{text}: {told}");
+        let refusal = duration(text).unwrap_err().to_string();
+        assert!(
+            refusal.starts_with("must be a number with a unit, such as 200ms"),
+            "{text}: {refusal}"
+        );
     }
     assert!(duration("99999999999999999999h").is_err(), "more than 64 bits");
     assert!(size("1.5B").is_err(), "half a byte");
@@ -78,11 +81,11 @@ fn a_value_out_of_range_is_refused_with_the_range() {
     let range = Duration::from_millis(1)..=Duration::from_secs(86_400);
     assert_eq!(duration_in("24h", &range), Ok(Duration::from_secs(86_400)));
     for text in ["0s", "25h", "0.9ms"] {
-        let told = duration_in(text, &range).unwrap_err().to_string();
-        assert_eq!(told, "must be from 1ms to 24h");
+        let refusal = duration_in(text, &range).unwrap_err().to_string();
+        assert_eq!(refusal, "must be from 1ms to 24h");
     }
-    let told = size_in("2GB", &(1..=1_000_000)).unwrap_err().to_string();
-    assert_eq!(told, "must be from 1B to 1MB");
+    let refusal = size_in("2GB", &(1..=1_000_000)).unwrap_err().to_string();
+    assert_eq!(refusal, "must be from 1B to 1MB");
     assert_eq!(rate_in("8bit", &(8..=8)), Ok(8));
 }
 

@@ -9,7 +9,7 @@ use super::source::PublisherShared;
 use crate::contract::Quote;
 use crate::error::{CapacityError, ClassesError};
 use crate::network::NetworkView;
-use crate::status::{Feedback, NodePassages, NodeStatus, SourceView, SubscriptionView};
+use crate::status::{Feedback, NodePassages, SourceView, SubscriptionView};
 use bytes::Bytes;
 use paceline_node::install::StreamPlace;
 use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec, TrafficTrial};
@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// A link has closed a retired stream: its index is free.
     Retired(StreamPlace),
     /// Reads the status of all nodes, or of the listed ones.
-    Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<NodeStatus>>),
+    Status(Option<Vec<NodeId>>, std::time::Duration, Sender<Vec<(NodeId, Bytes)>>),
     View(SubscriptionId, Sender<Option<Arc<Sink>>>),
     /// Sends a question for the time to a neighbour, on behalf of the clock.
     AskTime(NodeId, Bytes),

@@ -178,10 +178,10 @@ fn publish_with_loss(percent: u32, count: u32) {
     println!(
         "{percent} % loss: {} frames lost, {} pieces retransmitted, {} windows violated",
         link.frames_dropped,
-        link.mended.repeated,
+        link.repairs.repeated,
         segment.violations()
     );
-    assert!(percent == 0 || link.mended.repeated > 0, "nothing was lost");
+    assert!(percent == 0 || link.repairs.repeated > 0, "nothing was lost");
     assert_eq!(segment.violations(), 0);
     drop(segment.authority);
 }

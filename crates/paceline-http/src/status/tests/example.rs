@@ -94,7 +94,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         closed: LinkCounters::default(),
         classes: vec![video],
         muted: vec![flooding(operator)],
-        mended: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
+        repairs: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
         buffer: Some(QueueStatus {
             reserved_bytes: 23_140,
             bytes: 256_000_000,

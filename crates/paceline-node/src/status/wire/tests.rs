@@ -110,7 +110,7 @@ fn link() -> LinkStatus {
             times: 2,
             dropped: 900,
         }],
-        mended: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
+        repairs: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
         buffer: Some(QueueStatus { reserved_bytes: 1, bytes: 2, greatest_bytes: 3 }),
         ..LinkStatus::default()
     }

@@ -104,8 +104,8 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
 fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
     plan.aligned = behind.iter().any(|pair| pair.ask().is_some());
     plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
-    let mends = behind.iter().map(|pair| pair.request.retransmit);
-    plan.retransmit = mends.max().unwrap_or_default();
+    let requested = behind.iter().map(|pair| pair.request.retransmit);
+    plan.retransmit = requested.max().unwrap_or_default();
     let bounded = behind.iter().filter_map(|pair| Some((pair.bound()?, pair)));
     let strictest = bounded.min_by_key(|(bound, _)| *bound);
     plan.within = strictest.map(|(bound, _)| bound);

@@ -26,9 +26,10 @@ pub(crate) struct PendingStatus {
     requests: BTreeMap<u64, NodeId>,
     /// The nodes that were unreachable at the last tick.
     unreachable: BTreeSet<NodeId>,
-    found: Vec<NodeStatus>,
+    /// The answers, which the caller decodes.
+    found: Vec<(NodeId, Bytes)>,
     until: Instant,
-    reply: Sender<Vec<NodeStatus>>,
+    reply: Sender<Vec<(NodeId, Bytes)>>,
 }
 
 /// The publish and delivery rates of this node.
@@ -216,7 +217,7 @@ impl Engine {
                 .map(|class| ClassStatus::new(class, &guarantees))
                 .collect(),
             muted: link.rx.muted(),
-            mended: snapshot.mended.into(),
+            repairs: snapshot.mended.into(),
             buffer: buffer.map(|space| QueueStatus::new(space, snapshot.greatest_depth)),
         }
     }
@@ -304,7 +305,7 @@ impl Engine {
         now: Instant,
         only: Option<Vec<NodeId>>,
         timeout: std::time::Duration,
-        reply: Sender<Vec<NodeStatus>>,
+        reply: Sender<Vec<(NodeId, Bytes)>>,
     ) {
         let nodes = self.control.nodes().map(|node| node.id);
         let nodes: Vec<NodeId> =
@@ -326,14 +327,7 @@ impl Engine {
     pub(super) fn take_status(&mut self, request: u64, node: NodeId, rows: Bytes) {
         for pending in &mut self.pending {
             if pending.requests.remove(&request).is_some() {
-                match NodeStatus::from_wire(&rows) {
-                    Ok(status) => pending.found.push(status),
-                    Err(error) => crate::warn_limited!(
-                        "invalid status from {node}: {error}; it may run another version of \
-                         Paceline than {}; run the same version on both",
-                        env!("CARGO_PKG_VERSION")
-                    ),
-                }
+                pending.found.push((node, rows.clone()));
             }
         }
         self.finish_statuses(Instant::ZERO);
@@ -363,9 +357,7 @@ impl Engine {
         self.pending.retain_mut(|pending| {
             let waits = !pending.requests.is_empty() && now < pending.until;
             if !waits {
-                let mut found = std::mem::take(&mut pending.found);
-                found.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
-                let _ = pending.reply.send(found);
+                let _ = pending.reply.send(std::mem::take(&mut pending.found));
             }
             waits
         });
