@@ -16,7 +16,7 @@
 mod clock;
 mod jumps;
 
-use clock::{Offset, Topic};
+use clock::{JITTER, Offset, Topic};
 pub use jumps::{Jump, Jumps};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -190,15 +190,28 @@ impl ReplayTimeline {
             Some(topic) => Some((topic.in_order(stamp, at)?, offset)),
             None => Some((at, offset)),
         };
-        let fitting = |offset: &Offset, time: Option<u64>, near: Option<Fit>| {
-            let all = offset.times(time?).into_iter().filter(fits).filter_map(ordered);
-            // A wrong offset may fit too, but not as well.
-            all.min_by_key(|(at, _)| near.map_or(0, |(near, _)| (at - near).abs()))
+        let current = |offset: &Offset, time: Option<u64>| {
+            let time = time.filter(|_| offset.is_set())?;
+            Some(offset.current(time)).filter(fits).and_then(ordered)
         };
-        let arrival = fitting(&self.arrival, stamp.arrival, None);
+        let former = |offset: &Offset, time: Option<u64>| {
+            offset.former(time?).filter(fits).and_then(ordered)
+        };
+        // Of two damaged times, the second may fit by the offset of the first, but only by chance as well as the other
+        // clock.
+        let from = |fit: &Fit, near: Option<Fit>| near.map_or(0, |(near, _)| (fit.0 - near).abs());
+        let fitting = |offset: &Offset, time: Option<u64>, near: Option<Fit>| {
+            let former = former(offset, time).filter(|fit| from(fit, near) <= JITTER);
+            current(offset, time).into_iter().chain(former).min_by_key(|fit| from(fit, near))
+        };
+        let by_topic = topic.and_then(|topic| current(&topic.offset, stamp.published));
+        let arrival = fitting(&self.arrival, stamp.arrival, by_topic);
         let own = topic.and_then(|topic| fitting(&topic.offset, stamp.published, arrival));
-        // The clocks of one host are set together.
-        let published = own.or_else(|| fitting(&self.common, stamp.published, arrival));
+        // The clocks of one host are set together. A new topic has no clock of its own yet.
+        let is_new = topic.is_none_or(|topic| !topic.offset.is_set());
+        let common = fitting(&self.common, stamp.published, arrival)
+            .filter(|fit| is_new || from(fit, arrival) <= JITTER);
+        let published = own.or(common);
         Proposed { published, arrival }
     }
 

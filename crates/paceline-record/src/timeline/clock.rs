@@ -4,8 +4,8 @@ use super::MessageTimes;
 
 /// A regular topic has at least this many intervals.
 const INTERVALS_MIN: u32 = 16;
-/// Times of a topic that go back by at most this, in nanoseconds, are no step of its clock.
-const JITTER: i128 = 100_000_000;
+/// Times of a topic that go back, or two clocks that differ, by at most this, in nanoseconds, are no step of a clock.
+pub(super) const JITTER: i128 = 100_000_000;
 const HALF: u32 = 1 << 31;
 
 /// The offset of a clock: a release time is a time of the clock and the offset.
@@ -39,10 +39,14 @@ impl Offset {
         i128::from(time) + self.now.unwrap_or_default()
     }
 
-    /// Returns the release times by the current offset and by the one before, each with its offset.
-    pub(super) fn times(&self, time: u64) -> impl IntoIterator<Item = (i128, i128)> {
-        let at = move |offset| (i128::from(time) + offset, offset);
-        [self.now, self.before].into_iter().flatten().map(at)
+    /// Returns the release time by the current offset, and that offset.
+    pub(super) fn current(&self, time: u64) -> (i128, i128) {
+        (self.now(time), self.now.unwrap_or_default())
+    }
+
+    /// Returns the release time by the offset before, and that offset.
+    pub(super) fn former(&self, time: u64) -> Option<(i128, i128)> {
+        self.before.map(|offset| (i128::from(time) + offset, offset))
     }
 }
 
