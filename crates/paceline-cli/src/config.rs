@@ -44,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) log: Option<String>,
     /// The address of the HTTP server.
     pub(crate) http: Option<HttpAddress>,
+    /// The address of the server of Foxglove.
+    pub(crate) foxglove: Option<HttpAddress>,
     /// The share of one processor that contracts may reserve, in percent.
     /// The files for clients of other hosts.
     pub(crate) http_files: HttpFiles,

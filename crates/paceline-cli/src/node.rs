@@ -43,6 +43,9 @@ pub(crate) struct NodeCommand {
     /// Serves the dashboard, its API and metrics at a local address such as 127.0.0.1:8470
     #[arg(long, value_name = "ADDRESS")]
     http: Option<HttpAddress>,
+    /// Serves the topics to Foxglove at a local address such as 127.0.0.1:8765
+    #[arg(long, value_name = "ADDRESS")]
+    foxglove: Option<HttpAddress>,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -54,6 +57,7 @@ struct NodeLine {
     links: Vec<LinkLine>,
     buffers: Vec<BufferLine>,
     http: Option<String>,
+    foxglove: Option<String>,
     plain: Option<PlainLine>,
 }
 
@@ -97,13 +101,12 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     buffers.set(&node, &settings.buffers)?;
     let mut plain = PlainSide::default();
     plain.set(&node, &settings)?;
-    let access = Access::read(&settings.http_files)
-        .map_err(|error| paceline_tool::exit::usage(format!("{error:#}")))?;
-    let source = || Arc::new(OwnSource::new(&node, Neighbours::Free));
-    let http = settings.http.as_ref().map(|address| HttpServer::start(address, access, source()));
-    let http = http.transpose()?;
-    let line =
-        NodeLine { http: http.as_ref().map(HttpServer::url), ..NodeLine::new(&node, &settings) };
+    let [http, foxglove] = servers(&node, &settings)?;
+    let line = NodeLine {
+        http: http.as_ref().map(HttpServer::url),
+        foxglove: foxglove.as_ref().map(HttpServer::url),
+        ..NodeLine::new(&node, &settings)
+    };
     if args.json {
         show::json(&line)?
     } else {
@@ -112,7 +115,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     notify.ready(&describe(&line));
     serve(args, (settings, buffers, plain), &node, (&stop, &hangup, &notify));
     notify.stopping();
-    drop(http);
+    drop((http, foxglove));
     let fault = node.fault().map(str::to_owned);
     node.close();
     // An error exit lets the supervisor restart the node.
@@ -163,6 +166,21 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Starts the servers of the page and of Foxglove that are configured.
+fn servers(node: &Node, settings: &Settings) -> anyhow::Result<[Option<HttpServer>; 2]> {
+    let access = || {
+        let read = Access::read(&settings.http_files);
+        read.map_err(|error| paceline_tool::exit::usage(format!("{error:#}")))
+    };
+    let source = || Arc::new(OwnSource::new(node, Neighbours::Free));
+    let page = |address| HttpServer::start(address, access()?, source());
+    let foxglove = |address| HttpServer::foxglove(address, access()?, node);
+    Ok([
+        settings.http.as_ref().map(page).transpose()?,
+        settings.foxglove.as_ref().map(foxglove).transpose()?,
+    ])
+}
+
 impl NodeCommand {
     /// Returns the settings of the node; flags override the file.
     fn settings(&self) -> anyhow::Result<Settings> {
@@ -171,6 +189,7 @@ impl NodeCommand {
             settings.buffers.clone_from(&self.buffer);
         }
         settings.http = self.http.clone().or(settings.http);
+        settings.foxglove = self.foxglove.clone().or(settings.foxglove);
         Ok(settings)
     }
 }
@@ -190,6 +209,7 @@ impl NodeLine {
             links: links.collect(),
             buffers: settings.buffers.iter().filter_map(BufferLine::new).collect(),
             http: None,
+            foxglove: None,
             plain: PlainLine::new(settings),
         }
     }
@@ -235,6 +255,9 @@ fn describe(node: &NodeLine) -> String {
     }
     if let Some(http) = &node.http {
         text.push_str(&format!("; dashboard {http}"));
+    }
+    if let Some(foxglove) = &node.foxglove {
+        text.push_str(&format!("; Foxglove {foxglove}"));
     }
     text
 }

@@ -89,6 +89,25 @@ impl Access {
         }
     }
 
+    /// Checks the token of a viewer, which may also be in the query: Foxglove opens an address and sends nothing else.
+    /// Returns the number of the token; `None` if no tokens are needed.
+    ///
+    /// # Errors
+    /// Returns the status and the reason if the token is missing or unknown.
+    pub(super) fn check_with(
+        &self,
+        token: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Option<usize>, Refused> {
+        if self.tokens.is_empty() {
+            return Ok(None);
+        }
+        let granted = bearer(headers).or(token).and_then(|token| self.granted(token));
+        let error = "a token is needed: open ws://ADDRESS/?token=TOKEN, or send Authorization: Bearer TOKEN";
+        let refused = || (StatusCode::UNAUTHORIZED, error.to_owned());
+        granted.map(|(_, number)| Some(number)).ok_or_else(refused)
+    }
+
     /// Returns a response that stores the token of the query `token=…` as a cookie, and the number of the token, if it
     /// is known.
     pub(super) fn sign_in(&self, path: &str, query: Option<&str>) -> Option<(Answer, usize)> {

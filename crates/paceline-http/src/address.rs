@@ -50,11 +50,15 @@ impl HttpAddress {
         }
     }
 
-    /// Returns the error for an address that other hosts reach, without TLS and tokens.
-    pub fn needs(&self) -> String {
+    /// Returns the error for an address of `option` that other hosts reach, without TLS and tokens.
+    pub fn needs(&self, option: &str) -> String {
+        let port = match self {
+            Self::Tcp(address) => address.port(),
+            Self::Unix(_) => PORT,
+        };
         format!(
-            "{self} (--http): other hosts reach it; set http_tls_cert, http_tls_key and http_tokens in the configuration of \
-             paceline node, or listen on 127.0.0.1 and run ssh -L {PORT}:127.0.0.1:{PORT} HOST there"
+            "{self} ({option}): other hosts reach it; set http_tls_cert, http_tls_key and http_tokens in the configuration of \
+             paceline node, or listen on 127.0.0.1 and run ssh -L {port}:127.0.0.1:{port} HOST there"
         )
     }
 }
@@ -94,7 +98,7 @@ mod tests {
         }
         for open in ["0.0.0.0:8470", "192.0.2.1:80", "[::]:80"] {
             let open: HttpAddress = open.parse().unwrap();
-            assert!(!open.is_local() && open.needs().contains("ssh -L"), "{open}");
+            assert!(!open.is_local() && open.needs("--http").contains("ssh -L"), "{open}");
         }
     }
 }

@@ -12,6 +12,11 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::ParsedCertificate;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
+/// The origins of Foxglove: its page, and its application.
+const VIEWERS: [&str; 2] = ["https://app.foxglove.dev", "file://"];
+/// The hosts of pages of this host.
+const OWN_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
 /// The status and the reason of a rejected request.
 pub(super) type Refused = (StatusCode, String);
 
@@ -88,6 +93,29 @@ impl Guard {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks the request of a viewer of Foxglove without a token: programs, the application, its page, and pages of this
+    /// host may connect. The page of another site must not read samples through the browser of somebody here.
+    ///
+    /// # Errors
+    /// Returns the status and the reason if the request must be rejected.
+    pub(super) fn check_viewer(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        if let Some(host) = headers.get(HOST).and_then(|host| host.to_str().ok()) {
+            self.check_host(host)?;
+        }
+        let known = |origin: &str| {
+            let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            let host = site.map(without_port);
+            VIEWERS.contains(&origin) || host.is_some_and(|host| OWN_HOSTS.contains(&host))
+        };
+        let mut origins = headers.get_all(ORIGIN).iter();
+        if origins.all(|origin| origin.to_str().is_ok_and(known)) {
+            return Ok(());
+        }
+        let error = "Origin shows a page of another site: open it from this host or in Foxglove, or give a token of \
+                     http_tokens in the address, ?token=TOKEN";
+        Err((StatusCode::FORBIDDEN, error.to_owned()))
     }
 
     fn check_host(&self, host: &str) -> Result<(), Refused> {

@@ -10,7 +10,7 @@
 //! One thread serves all clients. The server is not involved in the delivery of samples. It queries the engine once per
 //! second, and requests pictures only while a client displays them. Dropping the [`HttpServer`] ends it.
 //!
-//! [`HttpServer::start`] serves other hosts, with TLS and tokens ([`Access`]), and other data than one node ([`Source`]).
+//! [`HttpServer::start`] serves other hosts, with TLS and tokens ([`Access`]), and other data than one node ([`Source`]). [`HttpServer::foxglove`] serves samples to Foxglove (docs/guides/foxglove.md).
 
 mod access;
 mod address;
@@ -18,6 +18,7 @@ mod answer;
 mod api;
 pub mod change;
 mod events;
+mod foxglove;
 mod gateway;
 mod guard;
 mod history;

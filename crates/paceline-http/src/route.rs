@@ -5,14 +5,14 @@ use super::api::{Change, Turn, WorldChange};
 use super::served::{Peer, Served, Tick};
 use super::source::Source;
 use super::watched::NoPicture;
-use super::{events, metrics, pages};
+use super::{events, foxglove, metrics, pages};
 use crate::slots::Client;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Method, Request, StatusCode};
 use serde::de::DeserializeOwned;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// The longest path including the query, in bytes.
@@ -41,6 +41,9 @@ async fn answered(
     peer: &Peer,
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
+    if served.foxglove.is_some() {
+        return begin_foxglove(served, peer, request);
+    }
     served.guard.check(request.method(), request.headers())?;
     let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
     if path.len() + query.as_ref().map_or(0, String::len) > TARGET_MAX {
@@ -79,6 +82,38 @@ async fn answered(
         return Err((StatusCode::PAYLOAD_TOO_LARGE, "GET takes no body: leave it out".to_owned()));
     }
     found((served, peer), &path, query.as_deref()).await
+}
+
+/// Begins a connection of Foxglove, and counts it as a client that follows.
+fn begin_foxglove(
+    served: &Served,
+    peer: &Peer,
+    mut request: Request<Incoming>,
+) -> Result<Answer, Problem> {
+    let mut client = peer.client;
+    let token = request.uri().query().and_then(foxglove::token);
+    let mut is_member = false;
+    if let Some(access) = &served.access {
+        let checked = access.check_with(token, request.headers());
+        if let Err((_, why)) = &checked {
+            served.source.note_refused(&peer.from, request.uri().path(), why);
+        }
+        if let Some(number) = checked? {
+            (client, is_member) = (Client::Token(number), true);
+        }
+    }
+    // A token in the address is no ambient right of a browser, so any page with one may connect.
+    if !is_member {
+        served.guard.check_viewer(request.headers())?;
+    }
+    peer.slot.admit(client);
+    let (answer, upgrade) = foxglove::upgrade(&mut request)?;
+    if !peer.slot.follow() {
+        let error = "too many viewers are connected: close one";
+        return Err((StatusCode::SERVICE_UNAVAILABLE, error.to_owned()));
+    }
+    *peer.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
+    Ok(answer)
 }
 
 /// Answers a request for a path.

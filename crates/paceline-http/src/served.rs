@@ -2,12 +2,14 @@
 
 use super::access::Access;
 use super::api::State;
+use super::foxglove::Upgrade;
 use super::guard::Guard;
 use super::history::History;
 use super::source::Source;
 use crate::slots::{Client, Slot};
 use hyper::body::Bytes;
-use std::sync::{Arc, OnceLock};
+use paceline::Node;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::watch;
 
 /// One reading, serialised once for all clients.
@@ -41,6 +43,8 @@ pub(super) struct Served {
     pub(super) source: Arc<dyn Source>,
     pub(super) ticks: Ticks,
     pub(super) history: Arc<History>,
+    /// The node whose samples are served to Foxglove; `None` for the page and the API.
+    pub(super) foxglove: Option<Node>,
 }
 
 /// The connection that sent a request.
@@ -50,4 +54,13 @@ pub(super) struct Peer {
     /// Its owner while no token says more.
     pub(super) client: Client,
     pub(super) slot: Slot,
+    /// The connection of Foxglove that follows this one.
+    pub(super) upgrade: Mutex<Option<Upgrade>>,
+}
+
+impl Peer {
+    /// Takes the connection that follows this one, if any.
+    pub(super) fn take_upgrade(&self) -> Option<Upgrade> {
+        self.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }

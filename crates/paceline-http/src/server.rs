@@ -7,20 +7,21 @@ use super::history::History;
 use super::patience::Patience;
 use super::route;
 use super::served::{Peer, Served, Tick};
-use super::source::Source;
+use super::source::{Neighbours, OwnSource, Source};
 use crate::address::HttpAddress;
 use crate::slots::{Client, SlotLimits, Slots};
 use anyhow::Context as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use paceline::Node;
 use paceline_tool::exit;
 use rustls::ServerConfig;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -44,6 +45,8 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// A running server; dropping it ends it.
 pub struct HttpServer {
     address: HttpAddress,
+    /// The scheme without encryption.
+    scheme: &'static str,
     encrypted: bool,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -61,13 +64,38 @@ impl HttpServer {
         access: Option<Access>,
         source: Arc<dyn Source>,
     ) -> anyhow::Result<Self> {
+        Self::open(address, access, source, None)
+    }
+
+    /// Starts a server of Foxglove's WebSocket protocol for the topics that `node` knows. Addresses beyond this host need
+    /// TLS and tokens.
+    ///
+    /// # Errors
+    /// Errors if the address is in use, or needs TLS and tokens.
+    pub fn foxglove(
+        address: &HttpAddress,
+        access: Option<Access>,
+        node: &Node,
+    ) -> anyhow::Result<Self> {
+        let source = Arc::new(OwnSource::new(node, Neighbours::No));
+        Self::open(address, access, source, Some(node.clone()))
+    }
+
+    fn open(
+        address: &HttpAddress,
+        access: Option<Access>,
+        source: Arc<dyn Source>,
+        foxglove: Option<Node>,
+    ) -> anyhow::Result<Self> {
         let complete = access.as_ref().is_some_and(Access::is_complete);
         if !address.is_local() && !complete {
-            return Err(exit::usage(address.needs()));
+            let option = if foxglove.is_some() { "--foxglove" } else { "--http" };
+            return Err(exit::usage(address.needs(option)));
         }
         let (listener, address) = bind(address)?;
         let tls = access.as_ref().and_then(|access| access.tls.as_ref());
         let guard = Guard::new(&address, tls.map(|tls| &tls.certificate));
+        let scheme = if foxglove.is_some() { "ws" } else { "http" };
         let tls = tls.map(|tls| tls.config.clone());
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -81,7 +109,7 @@ impl HttpServer {
         let serve = move || {
             runtime.block_on(async {
                 tokio::select! {
-                    done = run(listener, tls, (guard, access), source) => if let Err(error) = done {
+                    done = run(listener, tls, (guard, access), (source, foxglove)) => if let Err(error) = done {
                         tracing::error!("HTTP: {error}");
                     },
                     _ = stopped => {}
@@ -91,14 +119,14 @@ impl HttpServer {
         };
         let thread = std::thread::Builder::new().name("paceline-http".to_owned()).spawn(serve);
         let thread = thread.context("cannot start the HTTP server's thread")?;
-        Ok(Self { address, encrypted, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { address, scheme, encrypted, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Returns the URL for a browser.
+    /// Returns the URL for a browser, or for Foxglove.
     pub fn url(&self) -> String {
+        let (scheme, s) = (self.scheme, if self.encrypted { "s" } else { "" });
         match &self.address {
-            HttpAddress::Tcp(address) if self.encrypted => format!("https://{address}/"),
-            HttpAddress::Tcp(address) => format!("http://{address}/"),
+            HttpAddress::Tcp(address) => format!("{scheme}{s}://{address}/"),
             HttpAddress::Unix(_) => self.address.to_string(),
         }
     }
@@ -157,13 +185,15 @@ async fn run(
     listener: Listener,
     tls: Option<Arc<ServerConfig>>,
     (guard, access): (Guard, Option<Access>),
-    source: Arc<dyn Source>,
+    (source, foxglove): (Arc<dyn Source>, Option<Node>),
 ) -> std::io::Result<()> {
     let (to, ticks) = watch::channel(None);
     let history = Arc::<History>::default();
-    let (source, past) = (source.clone(), history.clone());
-    let served = Arc::new(Served { guard, access, source: source.clone(), ticks, history });
-    tokio::spawn(tick(source, past, to));
+    // Foxglove reads samples, not the state.
+    if foxglove.is_none() {
+        tokio::spawn(tick(source.clone(), history.clone(), to));
+    }
+    let served = Arc::new(Served { guard, access, source, ticks, history, foxglove });
     // After each connection the others run, so that a new one is read before newer ones need its slot.
     let door = Door { tls, served, slots: Slots::new(SlotLimits::USUAL) };
     match listener {
@@ -227,7 +257,7 @@ struct Door {
 impl Door {
     fn enter(&self, from: String, client: Client) -> (Peer, oneshot::Receiver<()>) {
         let (slot, ended) = self.slots.enter(client);
-        (Peer { from, client, slot }, ended)
+        (Peer { from, client, slot, upgrade: Mutex::default() }, ended)
     }
 
     fn welcome_tcp(&self, stream: tokio::net::TcpStream, from: SocketAddr) {
@@ -266,8 +296,9 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let peer = Arc::new(peer);
+    let (of, node) = (peer.clone(), served.foxglove.clone());
     let answer = service_fn(move |request| {
-        let (served, peer) = (served.clone(), peer.clone());
+        let (served, peer) = (served.clone(), of.clone());
         async move { Ok::<_, Infallible>(route::answer(&served, &peer, request).await) }
     });
     let connection = http1::Builder::new()
@@ -275,8 +306,12 @@ where
         .header_read_timeout(HEAD_WITHIN)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Patience::new(stream, READ_WITHIN)), answer);
+        .serve_connection(TokioIo::new(Patience::new(stream, READ_WITHIN)), answer)
+        .with_upgrades();
     if let Err(error) = connection.await {
         tracing::debug!("HTTP: a connection ended: {error}");
+    }
+    if let Some((upgrade, node)) = peer.take_upgrade().zip(node) {
+        upgrade.serve(node).await;
     }
 }

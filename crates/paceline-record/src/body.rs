@@ -59,7 +59,7 @@ pub struct BodyError {
 }
 
 /// A schema: its name, its encoding, its data.
-pub(crate) type Described = (String, &'static str, Vec<u8>);
+pub type Described = (String, &'static str, Vec<u8>);
 
 impl Body {
     /// Returns the body for a payload of this media type: a schema that Foxglove displays if the
@@ -70,7 +70,9 @@ impl Body {
         if body.fits(payload) { body } else { Self::Bytes }
     }
 
-    fn of_type(encoding: &str) -> Self {
+    /// Returns the body for payloads of this media type, which may not conform to it.
+    #[must_use]
+    pub fn of_type(encoding: &str) -> Self {
         match encoding.parse() {
             Ok(Format::Jpeg) => return Self::Jpeg,
             Ok(Format::Png) => return Self::Png,
@@ -109,6 +111,12 @@ impl Body {
         }
     }
 
+    /// Returns true if messages of `other` have the same schema, so that one channel can contain both.
+    #[must_use]
+    pub fn has_schema_of(&self, other: &Self) -> bool {
+        self.schema() == other.schema() && (self.schema().is_some() || self == other)
+    }
+
     const fn schema(&self) -> Option<Schema> {
         match self {
             Self::Jpeg | Self::Png => Some(Schema::CompressedImage),
@@ -121,7 +129,8 @@ impl Body {
     }
 
     /// Returns the message encoding for payloads of this media type.
-    pub(crate) fn message_encoding<'a>(&self, encoding: &'a str) -> &'a str {
+    #[must_use]
+    pub fn message_encoding<'a>(&self, encoding: &'a str) -> &'a str {
         match self.schema() {
             Some(_) => PROTOBUF,
             None if *self == Self::Json => "json",
@@ -134,7 +143,8 @@ impl Body {
 
     /// Returns the schema of a channel, derived from its first payload. The schema of bytes names their
     /// media type, or the type of a message of ROS 2 with its definition, if that is known.
-    pub(crate) fn describe(&self, tag: &str, encoding: &str, payload: &[u8]) -> Described {
+    #[must_use]
+    pub fn describe(&self, tag: &str, encoding: &str, payload: &[u8]) -> Described {
         if let Some(schema) = self.schema() {
             return (schema.name().to_owned(), PROTOBUF, schema.descriptor_set());
         }
@@ -151,7 +161,7 @@ impl Body {
     }
 
     /// Appends the message of a payload to `out`.
-    pub(crate) fn write(&self, tag: &str, captured_ns: u64, payload: &[u8], out: &mut Vec<u8>) {
+    pub fn write(&self, tag: &str, captured_ns: u64, payload: &[u8], out: &mut Vec<u8>) {
         let Some(schema) = self.schema() else {
             out.extend_from_slice(payload);
             return;

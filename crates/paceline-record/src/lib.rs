@@ -67,7 +67,7 @@ mod survey;
 mod timeline;
 
 pub use attached::Attachments;
-pub use body::{Body, BodyError, JSON_SCHEMA};
+pub use body::{Body, BodyError, Described, JSON_SCHEMA};
 pub use chunk::Compression;
 pub use declared::Declared;
 pub use event::{

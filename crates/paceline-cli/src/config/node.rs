@@ -58,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// The address of the HTTP server.
     pub(crate) http: Option<HttpAddress>,
+    /// The address of the server of Foxglove.
+    pub(crate) foxglove: Option<HttpAddress>,
     /// The files for clients of other hosts.
     pub(crate) http_files: HttpFiles,
     /// The share of one processor that contracts may reserve, in percent.
@@ -154,6 +156,7 @@ impl NodeArgs {
             isolated: self.isolated || config.isolated,
             log: config.log,
             http: config.http,
+            foxglove: config.foxglove,
             http_files: config.http_files,
             processor_percent: config.processor_percent,
             host_buffer: config.host_buffer,
@@ -216,10 +219,11 @@ impl Settings {
         links.into_iter().try_for_each(|link| link.check()).map_err(|error| self.explain(error))?;
         let access =
             Access::read(&self.http_files).map_err(|error| exit::usage(format!("{error:#}")))?;
-        if let Some(http) = self.http.as_ref().filter(|http| !http.is_local())
-            && !access.is_some_and(|access| access.is_complete())
-        {
-            return Err(exit::usage(http.needs()));
+        let is_complete = access.is_some_and(|access| access.is_complete());
+        for (address, option) in [(&self.http, "--http"), (&self.foxglove, "--foxglove")] {
+            if let Some(open) = address.as_ref().filter(|it| !it.is_local() && !is_complete) {
+                return Err(exit::usage(open.needs(option)));
+            }
         }
         self.clock.iter().try_for_each(ClockConfig::check_keys).map_err(exit::usage)?;
         match &self.policy {

@@ -16,12 +16,13 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 21] = [
+pub(super) const KEYS: [&str; 22] = [
     "name",
     "runtime_dir",
     "isolated",
     "log",
     "http",
+    "foxglove",
     "http_tls_cert",
     "http_tls_key",
     "http_tokens",
@@ -59,6 +60,7 @@ pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"]
 
 /// The largest number of buffers of a node, and of endpoints of a link in each direction.
 const BUFFERS_MAX: usize = 64;
+const FOXGLOVE: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8765\"; leave it out for none";
 const ENDPOINTS_MAX: usize = 64;
 const SAMPLES_MAX: u64 = 1_000_000;
 const BYTES_MAX: u64 = 1 << 32;
@@ -134,6 +136,7 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
             log::check(text).map(|()| text.to_owned())
         }),
         http: section.read("http", problems, |value| text(value, HTTP, str::parse)),
+        foxglove: section.read("foxglove", problems, |value| text(value, FOXGLOVE, str::parse)),
         http_files: HttpFiles {
             cert: section.read("http_tls_cert", problems, |value| file(value, TLS_PATH)),
             key: section.read("http_tls_key", problems, |value| file(value, TLS_PATH)),

@@ -30,8 +30,10 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # The address of the dashboard, its API and metrics: an address of this host with a port, or unix:/PATH.
 # Default: none.
 #http = "127.0.0.1:8470"
-# The certificate and key of the dashboard, in PEM format, and a file with its tokens, one per line: read TOKEN or
-# change TOKEN. An address that other hosts reach needs all three. Absolute paths. Default: none.
+# The address at which Foxglove connects: an address of this host with a port, or unix:/PATH. Default: none.
+#foxglove = "127.0.0.1:8765"
+# The certificate and key of the dashboard and of Foxglove, in PEM format, and a file with their tokens, one per line:
+# read TOKEN or change TOKEN. An address that other hosts reach needs all three. Absolute paths. Default: none.
 #http_tls_cert = "/etc/paceline/http.pem"
 #http_tls_key = "/etc/paceline/http.key"
 #http_tokens = "/etc/paceline/http.tokens"

@@ -128,6 +128,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("neighbour_memory", old.neighbour_memory != new.neighbour_memory),
         ("processor_percent", old.processor_percent != new.processor_percent),
         ("http", old.http != new.http || old.http_files != new.http_files),
+        ("foxglove", old.foxglove != new.foxglove),
         ("policy", old.policy != new.policy),
         ("token", old.token != new.token),
         ("plain", is_moved(old, new)),
