@@ -28,6 +28,17 @@ fn seeds(default: u64) -> u64 {
     asked.and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
+/// The disciplines that space the samples of each stream and guarantee its deadlines or windows.
+const SPACING: [Policy; 7] = [
+    Policy::Vds,
+    Policy::DWCS,
+    Policy::DelayEdd,
+    Policy::Edf,
+    Policy::Rcsp,
+    Policy::StopAndGo,
+    Policy::Rpq,
+];
+
 /// 8 Mbit/s: a byte takes one microsecond, so the link needs no rounding.
 const MBIT: u64 = 8;
 const LONGEST: u32 = 1_200;
@@ -126,6 +137,9 @@ fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
         | Policy::DelayEdd
         | Policy::Dwcs { .. }
         | Policy::Vds
+        | Policy::Rcsp
+        | Policy::StopAndGo
+        | Policy::Rpq
         | Policy::Drr
         | Policy::Wf2qPlus => terms,
     }
@@ -393,8 +407,8 @@ impl Windows {
 }
 
 #[test]
-fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
-    for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd, Policy::Edf] {
+fn disciplines_that_space_samples_keep_the_windows_of_an_admitted_set() {
+    for policy in SPACING {
         let (mut all, sets) = (Windows::default(), seeds(300));
         (0..sets).for_each(|seed| all.look(seed, policy));
         let Windows { samples, missed, worst, overfull } = all;
@@ -402,7 +416,9 @@ fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
             "{policy}: {samples} samples, {missed} missed within their windows, {worst}/1000; {overfull} of \
              {sets} sets ask for more than the link carries"
         );
-        assert!(samples > 3_000 && worst > 800, "{policy}: {samples} samples, {worst}/1000");
+        // Under Stop-and-Go a sample is rarely sent as late as at the end of the second frame.
+        let least = if policy == Policy::StopAndGo { 600 } else { 800 };
+        assert!(samples > 3_000 && worst > least, "{policy}: {samples} samples, {worst}/1000");
         assert_eq!(
             overfull > 50,
             policy == Policy::Vds,
@@ -414,7 +430,7 @@ fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
 /// Sources that pause, and one that sends whole or smaller samples more often than its contract allows: it harms only itself.
 #[test]
 fn an_admitted_set_is_kept_next_to_a_greedy_source() {
-    for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd, Policy::Edf] {
+    for policy in SPACING {
         let (mut samples, mut excess) = (0_u64, 0_u64);
         for seed in 0..seeds(200) {
             let mut random = Random(seed * 5 + 1);

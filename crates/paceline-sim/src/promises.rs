@@ -57,6 +57,9 @@ pub const POLICIES: &[Policy] = &[
     Policy::DelayEdd,
     Policy::StaticPriority,
     Policy::Hfsc,
+    Policy::Rcsp,
+    Policy::StopAndGo,
+    Policy::Rpq,
 ];
 
 /// A publisher that subscriptions with contracts can request.

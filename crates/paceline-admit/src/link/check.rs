@@ -86,8 +86,13 @@ impl Admission {
                 self.test_limits(before, after, burst, rate)?;
                 self.test_levels(before, after)?
             }
+            AdmissionTest::Rcsp | AdmissionTest::StopAndGo => {
+                self.test_regulated(before, after)?;
+                demand.deadline()
+            }
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
+            | AdmissionTest::Rpq
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
                 self.test_corners(before, after, demand, trials)?;
@@ -165,6 +170,23 @@ impl Admission {
             TooLong::Rate => {
                 lack(Resource::Rate, self.ledger.held.rate, self.spec.capacity.bits_per_s())
             }
+        })
+    }
+
+    fn test_regulated(
+        &self,
+        before: Option<&StreamDemand>,
+        after: &StreamDemand,
+    ) -> Result<(), Lack> {
+        let Some(plus) = self.placed(after) else {
+            let least = self.least_delay(after);
+            return Err(lack(Resource::Delay, least, after.deadline().as_nanos()));
+        };
+        let minus = before.and_then(|before| self.placed(before));
+        let link = (self.spec.capacity.bits_per_s(), self.spec.other, self.spec.latency);
+        self.regulated.check(link, minus, plus).map_err(|excess| {
+            let within = Duration::from_nanos(excess.at);
+            lack(Resource::Due { within }, excess.needed, excess.available)
         })
     }
 

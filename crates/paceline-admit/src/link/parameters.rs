@@ -5,6 +5,7 @@ use crate::cpu::CpuBudget;
 use crate::demand::StreamDemand;
 use crate::ledger::Amounts;
 use crate::owed::Owed;
+use paceline_sched::discipline::{Rcsp, Rpq, StopAndGo};
 use paceline_sched::{Capacity, Curve, Duration, Policy};
 
 /// A limit that no real cost reaches. [`super::Admission::TRUNKS_MAX`] times this value does not overflow.
@@ -41,6 +42,13 @@ pub enum AdmissionTest {
     },
     /// Hierarchical fair service curves, with one class per stream.
     Hfsc,
+    /// Rate-controlled static priority: the samples of each level fit into its delay bound, once per period.
+    Rcsp,
+    /// Stop-and-Go: the samples that are released within a frame fit into the next one.
+    StopAndGo,
+    /// Rotating priority queues: as [`AdmissionTest::Dwcs`], with deadlines that are rounded down to rotations, and one
+    /// rotation shorter.
+    Rpq,
     /// Delivery to the subscribers of this node: no link limits it, and only buffers are tested.
     Delivery,
     /// Nothing is guaranteed, so every demand is refused: a class without a guarantee.
@@ -60,6 +68,9 @@ impl AdmissionTest {
             Policy::Edf | Policy::DelayEdd => Some(Self::Dwcs { coincide: false }),
             Policy::Dwcs { .. } if policy == Policy::DWCS => Some(Self::Dwcs { coincide: false }),
             Policy::Hfsc => Some(Self::Hfsc),
+            Policy::Rcsp => Some(Self::Rcsp),
+            Policy::StopAndGo => Some(Self::StopAndGo),
+            Policy::Rpq => Some(Self::Rpq),
             Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,
         }
     }
@@ -81,7 +92,49 @@ impl AdmissionTest {
     /// True if the hop re-spaces samples by the contract's period. This removes the delay variation of
     /// earlier hops at no cost in the worst case, so only that of the hop itself remains.
     pub(super) const fn regulates(self) -> bool {
-        matches!(self, Self::Vds { .. } | Self::Dwcs { .. } | Self::Delivery)
+        match self {
+            Self::Vds { .. }
+            | Self::Dwcs { .. }
+            | Self::Rcsp
+            | Self::StopAndGo
+            | Self::Rpq
+            | Self::Delivery => true,
+            Self::SigmaRho { .. }
+            | Self::Fifo
+            | Self::StaticPriority
+            | Self::Edf
+            | Self::Hfsc
+            | Self::Unguaranteed => false,
+        }
+    }
+
+    /// Returns the level of a stream with this deadline, if the discipline has levels with delay bounds
+    /// (`regulated.rs`). Returns `None` if none is short enough.
+    pub(super) const fn level(self, deadline: Duration) -> Option<u32> {
+        match self {
+            Self::Rcsp => Some(Rcsp::level(deadline)),
+            Self::StopAndGo => StopAndGo::frame(deadline),
+            Self::SigmaRho { .. }
+            | Self::Fifo
+            | Self::StaticPriority
+            | Self::Edf
+            | Self::Vds { .. }
+            | Self::Dwcs { .. }
+            | Self::Hfsc
+            | Self::Rpq
+            | Self::Delivery
+            | Self::Unguaranteed => None,
+        }
+    }
+
+    /// Returns the deadline by which the discipline orders samples: it may round `deadline` down.
+    pub(super) const fn ordered_by(self, deadline: Duration) -> Duration {
+        if !matches!(self, Self::Rpq) {
+            return deadline;
+        }
+        // A sample precedes others that are due up to one rotation earlier.
+        let rotations = Rpq::queue(deadline).saturating_sub(1);
+        Duration::from_nanos(rotations * Rpq::ROTATION.as_nanos())
     }
 }
 
@@ -171,12 +224,16 @@ impl LinkParameters {
     /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
     /// host's latency.
     pub(super) fn piece(&self, demand: &StreamDemand) -> Option<Piece> {
-        let left = demand.deadline().as_nanos().checked_sub(self.latency.as_nanos())?;
+        let deadline = self.rule.ordered_by(demand.deadline());
+        let left = deadline.as_nanos().checked_sub(self.latency.as_nanos())?;
         match self.rule {
             AdmissionTest::Hfsc => self.curve(demand).map(|curve| Piece::service(&curve)),
             AdmissionTest::Edf
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. }
+            | AdmissionTest::Rpq
+            | AdmissionTest::Rcsp
+            | AdmissionTest::StopAndGo
             | AdmissionTest::Fifo
             | AdmissionTest::StaticPriority
             | AdmissionTest::Unguaranteed

@@ -1,5 +1,6 @@
 //! A stream of the naive model, and its head.
 
+use super::rules::{Seen, frame_begins};
 use super::window::Window;
 use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{Policy, RuleSet};
@@ -27,6 +28,8 @@ pub(crate) struct Waiting {
     pub(crate) whole: bool,
     /// A segment of it was sent while it could be missed and its window was owed services.
     pub(crate) begun: bool,
+    /// Under Stop-and-Go: the frame in which it is served has begun.
+    pub(crate) frame_begun: bool,
     /// Since when it is too late to begin, so that it is owed nothing while it may be missed.
     pub(crate) late_begin: Option<u64>,
 }
@@ -89,6 +92,13 @@ impl Line {
         let due = u128::from(contract.deadline.as_nanos()) * 7 / 8;
         let lead = u64::try_from(due).unwrap_or(NEVER).clamp(2, NEVER / 2);
         Some((head.deadline + 1).saturating_sub(lead))
+    }
+
+    /// Returns the beginning of the frame for which the head waits under Stop-and-Go, once its period has begun.
+    pub(crate) fn waits_for_frame(&self, policy: Policy) -> Option<u64> {
+        let head = self.head.as_ref().filter(|head| head.turn.is_none() && !head.frame_begun)?;
+        let waits = policy == Policy::StopAndGo && self.contract.is_some();
+        waits.then(|| frame_begins(Seen { line: self, head }))
     }
 
     /// Returns true if the window is owed services, and its next sample may be missed.
