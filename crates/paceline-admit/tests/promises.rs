@@ -132,6 +132,12 @@ fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
             assert!(real_time.is_some(), "an admitted stream has a curve");
             terms.with_curves(Curves { real_time, ..Curves::default() })
         }
+        Policy::Wf2qPlus => {
+            let burst = demand.traffic().burst() * 1_000_000_000;
+            let left = demand.deadline() - capacity().time_for(LONGEST.into());
+            let share = burst / left.as_nanos() + 1;
+            terms.with_rate(share.max(demand.traffic().rate().div_ceil(8)))
+        }
         Policy::Fifo
         | Policy::Edf
         | Policy::DelayEdd
@@ -140,8 +146,7 @@ fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
         | Policy::Rcsp
         | Policy::StopAndGo
         | Policy::Rpq
-        | Policy::Drr
-        | Policy::Wf2qPlus => terms,
+        | Policy::Drr => terms,
     }
 }
 
@@ -193,6 +198,7 @@ fn no_packet_of_an_admitted_set_stays_longer_than_promised() {
         (Policy::StaticPriority, AdmissionTest::StaticPriority, 500),
         (Policy::Edf, AdmissionTest::Edf, 900),
         (Policy::Hfsc, AdmissionTest::Hfsc, 900),
+        (Policy::Wf2qPlus, AdmissionTest::Shares, 700),
     ] {
         let (mut worst, mut packets) = (0, 0);
         for seed in 0..seeds(300) {

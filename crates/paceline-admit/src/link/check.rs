@@ -79,6 +79,10 @@ impl Admission {
         self.test_sums(before, after)?;
         Ok(match self.spec.rule {
             AdmissionTest::Delivery => demand.deadline(),
+            AdmissionTest::Shares => {
+                self.test_packet(after)?;
+                demand.deadline()
+            }
             AdmissionTest::Fifo | AdmissionTest::StaticPriority | AdmissionTest::Unguaranteed => {
                 self.test_levels(before, after)?
             }
@@ -217,9 +221,8 @@ impl Admission {
                 return Err(lack(Resource::Rate, rates, line));
             }
         }
-        let packet = after.traffic().packet();
-        if self.spec.rule == AdmissionTest::Hfsc && packet > other {
-            return Err(lack(Resource::Packet, packet, other));
+        if self.spec.rule == AdmissionTest::Hfsc {
+            self.test_packet(after)?;
         }
         let Some(piece) = self.spec.piece(after) else {
             let least = self.least_delay(after);
@@ -232,6 +235,12 @@ impl Admission {
             let within = Duration::from_nanos(excess.at);
             lack(Resource::Due { within }, excess.needed, excess.available)
         })
+    }
+
+    /// Tests that no packet is longer than `other`, which bounds all packets here.
+    fn test_packet(&self, after: &StreamDemand) -> Result<(), Lack> {
+        let (packet, most) = (after.traffic().packet(), self.spec.other);
+        if packet > most { Err(lack(Resource::Packet, packet, most)) } else { Ok(()) }
     }
 
     /// Returns the delay of the burst on the idle link, in nanoseconds.

@@ -5,6 +5,8 @@ use crate::cpu::CpuBudget;
 use crate::demand::StreamDemand;
 use crate::ledger::Amounts;
 use crate::owed::Owed;
+use crate::traffic::{nanobits, narrow};
+use paceline_sched::curve::RATE_MAX;
 use paceline_sched::discipline::{Rcsp, Rpq, StopAndGo};
 use paceline_sched::{Capacity, Curve, Duration, Policy};
 
@@ -49,6 +51,9 @@ pub enum AdmissionTest {
     /// Rotating priority queues: as [`AdmissionTest::Dwcs`], with deadlines that are rounded down to rotations, and one
     /// rotation shorter.
     Rpq,
+    /// WF²Q+: each stream reserves the rate that sends its burst within its deadline, less one packet of others, and has
+    /// that share of the link.
+    Shares,
     /// Delivery to the subscribers of this node: no link limits it, and only buffers are tested.
     Delivery,
     /// Nothing is guaranteed, so every demand is refused: a class without a guarantee.
@@ -57,8 +62,8 @@ pub enum AdmissionTest {
 
 impl AdmissionTest {
     /// Returns the test for a discipline whose streams are eligible once per period
-    /// ([`paceline_sched::discipline::Eligibility::OncePerPeriod`]). Returns `None` for disciplines that ignore contracts
-    /// (DRR, WF²Q+) and for DWCS's original rules, which give no guarantee for windows.
+    /// ([`paceline_sched::discipline::Eligibility::OncePerPeriod`]). Returns `None` for DRR, whose rounds may be long, and
+    /// for DWCS's original rules: they guarantee neither deadlines nor windows.
     #[must_use]
     pub fn of(policy: Policy) -> Option<Self> {
         match policy {
@@ -71,7 +76,8 @@ impl AdmissionTest {
             Policy::Rcsp => Some(Self::Rcsp),
             Policy::StopAndGo => Some(Self::StopAndGo),
             Policy::Rpq => Some(Self::Rpq),
-            Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,
+            Policy::Wf2qPlus => Some(Self::Shares),
+            Policy::Dwcs { .. } | Policy::Drr => None,
         }
     }
 
@@ -104,6 +110,7 @@ impl AdmissionTest {
             | Self::StaticPriority
             | Self::Edf
             | Self::Hfsc
+            | Self::Shares
             | Self::Unguaranteed => false,
         }
     }
@@ -122,6 +129,7 @@ impl AdmissionTest {
             | Self::Dwcs { .. }
             | Self::Hfsc
             | Self::Rpq
+            | Self::Shares
             | Self::Delivery
             | Self::Unguaranteed => None,
         }
@@ -191,9 +199,22 @@ impl LinkParameters {
         });
         let amounts = Amounts::of(demand, cpu);
         let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);
+        let rate = self.share(demand).map_or(rate, |share| share.max(rate));
         // Without a guaranteed delay, nothing bounds the queue but the burst.
         let buffer = if self.timed { amounts.buffer } else { demand.traffic().burst() };
         Amounts { rate, buffer, ..amounts }
+    }
+
+    /// Returns the rate in bits per second that sends the burst of `demand` within its deadline, less the host's latency and
+    /// one packet of others, where streams have shares. At most [`RATE_MAX`], which no link has.
+    fn share(&self, demand: &StreamDemand) -> Option<u64> {
+        if self.rule != AdmissionTest::Shares {
+            return None;
+        }
+        let blocked = self.capacity.time_for(self.other).saturating_add(self.latency);
+        let left = u128::from(demand.deadline().saturating_sub(blocked).as_nanos());
+        let bits = nanobits(demand.traffic().burst()).checked_div(left).map(|bits| bits + 1);
+        Some(bits.map_or(RATE_MAX, narrow).min(RATE_MAX))
     }
 
     /// Returns the services owed to a stream with a loss tolerance, if the rule counts them and samples can begin early
@@ -234,6 +255,7 @@ impl LinkParameters {
             | AdmissionTest::Rpq
             | AdmissionTest::Rcsp
             | AdmissionTest::StopAndGo
+            | AdmissionTest::Shares
             | AdmissionTest::Fifo
             | AdmissionTest::StaticPriority
             | AdmissionTest::Unguaranteed
