@@ -12,7 +12,7 @@
 //! | RCSP | Σ A(2^n) of the levels to n + one later packet ≤ C 2^n; a deadline is on the last level with 2^n ≤ d | deadline |
 //! | Stop-and-Go | the same for frames of 2^n ns, with 2 · 2^n ≤ d | deadline |
 //! | RPQ | as DWCS, with deadlines of whole rotations, and one rotation shorter | deadline |
-//! | WF²Q+ | Σ R ≤ C, with R = max(ρ, σ/(d − one packet/C)) as the share of a stream | deadline |
+//! | WF²Q+ | Σ R ≤ C, with R = max(ρ, σ/(d − two packets/C)) as the share of a stream | deadline |
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
 //! | none | every demand is refused | none |
 //! | delivery | buffers alone | – |

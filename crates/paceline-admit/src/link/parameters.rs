@@ -51,7 +51,7 @@ pub enum AdmissionTest {
     /// Rotating priority queues: as [`AdmissionTest::Dwcs`], with deadlines that are rounded down to rotations, and one
     /// rotation shorter.
     Rpq,
-    /// WF²Q+: each stream reserves the rate that sends its burst within its deadline, less one packet of others, and has
+    /// WF²Q+: each stream reserves the rate that sends its burst within its deadline, less two packets of others, and has
     /// that share of the link.
     Shares,
     /// Delivery to the subscribers of this node: no link limits it, and only buffers are tested.
@@ -206,13 +206,16 @@ impl LinkParameters {
     }
 
     /// Returns the rate in bits per second that sends the burst of `demand` within its deadline, less the host's latency and
-    /// one packet of others, where streams have shares. At most [`RATE_MAX`], which no link has.
+    /// one packet of others, twice, where streams have shares. At most [`RATE_MAX`], which no link has.
+    ///
+    /// The link may have begun a packet without a share, and then one of another share.
     fn share(&self, demand: &StreamDemand) -> Option<u64> {
         if self.rule != AdmissionTest::Shares {
             return None;
         }
         let blocked = self.capacity.time_for(self.other).saturating_add(self.latency);
-        let left = u128::from(demand.deadline().saturating_sub(blocked).as_nanos());
+        let left = demand.deadline().saturating_sub(blocked).saturating_sub(blocked);
+        let left = u128::from(left.as_nanos());
         let bits = nanobits(demand.traffic().burst()).checked_div(left).map(|bits| bits + 1);
         Some(bits.map_or(RATE_MAX, narrow).min(RATE_MAX))
     }

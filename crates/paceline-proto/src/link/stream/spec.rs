@@ -122,7 +122,7 @@ impl StreamSpec {
     /// most `blocked`.
     ///
     /// A contract contributes the share and the service curve that admission assumed. The share is the demanded rate, and
-    /// at least the rate that serves the burst within the deadline less `blocked`. The curve
+    /// at least the rate that serves the burst within the deadline less `blocked`, twice. The curve
     /// serves the burst within the deadline less `blocked`, and continues at the rate: the peak rate for samples
     /// that vary in size, because a curve begins again whenever the stream has nothing to send. Samples begin early if
     /// admission counts on it. The longest one then takes at most two thirds of the deadline there, which
@@ -139,7 +139,7 @@ impl StreamSpec {
         let early =
             demand.saves_loss && wire.time_of(demand.bytes) <= contract.deadline.mul_div(3, 4);
         let left = contract.deadline.saturating_sub(blocked).max(Duration::from_nanos(1));
-        let rate = demand.bytes_per_s.max(share(demand.burst, left));
+        let rate = demand.bytes_per_s.max(share(demand.burst, left.saturating_sub(blocked)));
         let terms = terms.with_rate(rate).with_early_begin(early);
         let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
         let (burst, bits) =
