@@ -134,7 +134,8 @@ fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
         }
         Policy::Wf2qPlus => {
             let burst = demand.traffic().burst() * 1_000_000_000;
-            let left = demand.deadline().saturating_sub(capacity().time_for(2 * u64::from(LONGEST)));
+            let left =
+                demand.deadline().saturating_sub(capacity().time_for(2 * u64::from(LONGEST)));
             let share = burst / left.as_nanos() + 1;
             terms.with_rate(share.max(demand.traffic().rate().div_ceil(8)))
         }

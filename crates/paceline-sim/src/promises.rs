@@ -61,7 +61,8 @@ pub const POLICIES: &[Policy] = &[
 
 /// More disciplines whose links guarantee delays. Networks are drawn without them, so that the networks of earlier seeds
 /// stay as they were.
-pub const MORE_POLICIES: &[Policy] = &[Policy::Rcsp, Policy::StopAndGo, Policy::Rpq, Policy::Wf2qPlus];
+pub const MORE_POLICIES: &[Policy] =
+    &[Policy::Rcsp, Policy::StopAndGo, Policy::Rpq, Policy::Wf2qPlus];
 
 /// A publisher that subscriptions with contracts can request.
 struct Publishes {

@@ -10,8 +10,12 @@ use paceline_sim::promises::{
 const SEEDS: u64 = 40;
 
 fn kept(policy: Policy, mix: Mix) -> PromisesResult {
+    kept_in(SEEDS, policy, mix)
+}
+
+fn kept_in(seeds: u64, policy: Policy, mix: Mix) -> PromisesResult {
     let mut sums = PromisesResult::default();
-    for seed in 0..SEEDS {
+    for seed in 0..seeds {
         match run_under(seed, policy, mix) {
             Ok(outcome) => sums.add(&outcome),
             Err(error) => panic!("{error}"),
@@ -41,9 +45,9 @@ fn contracts_are_kept_under_every_deadline_discipline() {
 fn contracts_are_kept_under_disciplines_with_levels_frames_rotations_and_shares() {
     for &policy in MORE_POLICIES {
         for mix in [Mix::default(), Mix { classes: 700, varies: 400, ..Mix::default() }] {
-            let sums = kept(policy, mix);
-            assert!(sums.granted > 50 && sums.refused > 50, "{policy}: {sums}");
-            assert!(sums.samples > 30_000 && sums.missed == 0, "{policy}: {sums}");
+            let sums = kept_in(SEEDS / 2, policy, mix);
+            assert!(sums.granted > 50 && sums.refused > 30, "{policy}: {sums}");
+            assert!(sums.samples > 20_000 && sums.missed == 0, "{policy}: {sums}");
             assert!(sums.worst > 500, "{policy}: {sums}");
         }
     }

@@ -1,6 +1,5 @@
 //! A stream of the naive model, and its head.
 
-use super::rules::{Seen, frame_begins};
 use super::window::Window;
 use paceline_sched::contract::{Contract, Late, LossTolerance};
 use paceline_sched::discipline::{Policy, RuleSet};
@@ -92,13 +91,6 @@ impl Line {
         let due = u128::from(contract.deadline.as_nanos()) * 7 / 8;
         let lead = u64::try_from(due).unwrap_or(NEVER).clamp(2, NEVER / 2);
         Some((head.deadline + 1).saturating_sub(lead))
-    }
-
-    /// Returns the beginning of the frame for which the head waits under Stop-and-Go, once its period has begun.
-    pub(crate) fn waits_for_frame(&self, policy: Policy) -> Option<u64> {
-        let head = self.head.as_ref().filter(|head| head.turn.is_none() && !head.frame_begun)?;
-        let waits = policy == Policy::StopAndGo && self.contract.is_some();
-        waits.then(|| frame_begins(Seen { line: self, head }))
     }
 
     /// Returns true if the window is owed services, and its next sample may be missed.

@@ -61,14 +61,21 @@ fn doublings(seen: Seen<'_>, from: u64) -> u64 {
 }
 
 /// Returns the beginning of the frame after the one in which a head was released. Two frames fit into the deadline.
-pub(crate) fn frame_begins(seen: Seen<'_>) -> u64 {
+fn frame_begins(seen: Seen<'_>) -> u64 {
     let size = 1_u128 << doublings(seen, 2);
     let begins = (u128::from(seen.head.released) / size + 1) * size;
     u64::try_from(begins).unwrap_or(NEVER)
 }
 
-/// Rows 1 to 3: heads whose frame has begun come first, those of short frames first, and then by frame. Row 4: the other
-/// heads by frame.
+/// Returns the beginning of the frame for which the head of `line` waits under Stop-and-Go, once its period has begun.
+pub(crate) fn waits_for_frame(policy: Policy, line: &Line) -> Option<u64> {
+    let head = line.head.as_ref().filter(|head| head.turn.is_none() && !head.frame_begun)?;
+    let waits = policy == Policy::StopAndGo && line.contract.is_some();
+    waits.then(|| frame_begins(Seen { line, head }))
+}
+
+/// Rows 1 to 3: heads whose frame has begun precede the rest, by the length of the frame and then by its beginning. Row 4:
+/// the rest by frame.
 fn by_frame(a: Seen<'_>, b: Seen<'_>) -> Settled {
     let begins = (frame_begins(a), frame_begins(b));
     let size = (doublings(a, 2), doublings(b, 2));

@@ -148,11 +148,7 @@ impl Args {
     }
 }
 
-fn section(
-    args: &Args,
-    stage: &Stage<'_>,
-    (case, flood): (&Case, usize),
-) -> Result<Section> {
+fn section(args: &Args, stage: &Stage<'_>, (case, flood): (&Case, usize)) -> Result<Section> {
     let title = format!("overload with {flood}-byte samples, 3 × the capacity{}", case.title);
     let mut section = Section::new(title);
     for policy in args.policies(case) {
@@ -184,7 +180,8 @@ fn plan(case: &Case, (policy, flood, seconds): (Policy, usize, f64)) -> Plan {
         content: Content::Noise(bytes),
         urgent: false,
     };
-    let mut sources: Vec<_> = case.streams.iter().map(|s| source(s.tag, case.hz, s.bytes)).collect();
+    let mut sources: Vec<_> =
+        case.streams.iter().map(|s| source(s.tag, case.hz, s.bytes)).collect();
     sources.push(source(FLOOD, OFFERED / count(flood), flood));
     let within_ms = Some(case.within_ms);
     let contracted = case.streams.iter().map(|stream| Want {
@@ -226,8 +223,7 @@ fn add_rows(
     section.show(&name, Unit::Count, float(measured.violations), f64::NAN);
     for (place, stream) in case.streams.iter().enumerate() {
         let flow = measured.flow(place, (0, place), usize::MAX);
-        let in_time =
-            flow.delays.values().filter(|&&delay| delay <= case.within_ms * 1_000_000);
+        let in_time = flow.delays.values().filter(|&&delay| delay <= case.within_ms * 1_000_000);
         let percent = 100.0 * count(in_time.count()) / count(flow.sent.max(1));
         let (x, y) = stream.loss;
         let name = format!("{policy}: {} ({x}/{y}) in time", stream.tag);
@@ -236,7 +232,12 @@ fn add_rows(
         section.show(&format!("{policy}: {} p99", stream.tag), Unit::Millis, p99, f64::NAN);
         if stream.loss.0 == 0 {
             let most = millis(flow.delays.values().max().copied());
-            section.show(&format!("{policy}: {} maximum", stream.tag), Unit::Millis, most, f64::NAN);
+            section.show(
+                &format!("{policy}: {} maximum", stream.tag),
+                Unit::Millis,
+                most,
+                f64::NAN,
+            );
         }
     }
     let flood = measured.flow(case.streams.len(), (0, case.streams.len()), usize::MAX);
@@ -252,7 +253,8 @@ fn at_the_subscriber(case: &Case, measured: &Measured) -> Result<Windows> {
     let mut sum = Windows::default();
     for (place, stream) in case.streams.iter().enumerate() {
         let flow = measured.flow(place, (0, place), usize::MAX);
-        let windows = windows(&flow, LossTolerance::new(stream.loss.0, stream.loss.1)?, case.within_ms);
+        let windows =
+            windows(&flow, LossTolerance::new(stream.loss.0, stream.loss.1)?, case.within_ms);
         sum.all += windows.all;
         sum.violated += windows.violated;
     }

@@ -341,8 +341,7 @@ fn a_best_effort_subscriber_gets_the_reason_once() {
 
 #[test]
 fn admission_uses_the_test_of_the_discipline() {
-    let original =
-        Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original };
+    let original = Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original };
     for (policy, fit) in [
         (Policy::Vds, 2),
         (Policy::Edf, 2),

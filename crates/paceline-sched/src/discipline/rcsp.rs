@@ -57,3 +57,42 @@ impl CoreRules for Rules {
         stream.contracted().then(|| owed(order))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Contract;
+    use crate::discipline::{Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
+    use std::vec::Vec;
+
+    /// Serves one sample of each stream at once, with these deadlines and arrivals, and returns the order at `now`.
+    fn order(now: Instant, streams: &[(Duration, Instant)]) -> Vec<u32> {
+        let mut link = Discipline::new(Policy::Rcsp, Eligibility::OncePerPeriod);
+        for (index, &(deadline, arrived)) in (0..).map(StreamIndex).zip(streams) {
+            let contract = Contract::every(Duration::from_secs(1)).unwrap();
+            link.join(index, Some(Contract { deadline, ..contract }));
+            link.handle_head(index, Head::whole(arrived, Duration::from_nanos(1), 1));
+        }
+        let mut order = Vec::new();
+        while let Some(stream) = link.pick(now) {
+            let _ = link.handle_served(stream, 1, now);
+            order.push(stream.0);
+        }
+        order
+    }
+
+    #[test]
+    fn a_level_is_the_last_one_whose_bound_the_deadline_permits() {
+        let levels =
+            [0, 1, 2, 3, 4, 1_023, 1_024, u64::MAX].map(Duration::from_nanos).map(Rcsp::level);
+        assert_eq!(levels, [0, 0, 1, 1, 2, 9, 10, 63]);
+    }
+
+    #[test]
+    fn levels_precede_each_other_and_a_level_is_served_in_order_of_release() {
+        let (ms, at) = (Duration::from_millis, Instant::from_millis);
+        // 9 ms and 16 ms are on one level (8.4 ms), and 17 ms on the next one (16.8 ms).
+        let streams = [(ms(17), at(1)), (ms(16), at(3)), (ms(9), at(4)), (ms(8), at(5))];
+        assert_eq!(order(at(6), &streams), [3, 1, 2, 0]);
+    }
+}

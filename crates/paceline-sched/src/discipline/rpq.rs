@@ -62,3 +62,41 @@ impl CoreRules for Rules {
         stream.contracted().then(|| owed(order))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Contract;
+    use crate::discipline::{Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
+    use std::vec::Vec;
+
+    /// Serves one sample of each stream at once, with these deadlines and arrivals, and returns the order at `now`.
+    fn order(now: Instant, streams: &[(Duration, Instant)]) -> Vec<u32> {
+        let mut link = Discipline::new(Policy::Rpq, Eligibility::OncePerPeriod);
+        for (index, &(deadline, arrived)) in (0..).map(StreamIndex).zip(streams) {
+            let contract = Contract::every(Duration::from_secs(1)).unwrap();
+            link.join(index, Some(Contract { deadline, ..contract }));
+            link.handle_head(index, Head::whole(arrived, Duration::from_nanos(1), 1));
+        }
+        let mut order = Vec::new();
+        while let Some(stream) = link.pick(now) {
+            let _ = link.handle_served(stream, 1, now);
+            order.push(stream.0);
+        }
+        order
+    }
+
+    #[test]
+    fn rotations_order_samples_by_rounded_deadlines_and_then_by_release() {
+        let (us, at) = (Duration::from_micros, |micros| Instant::from_nanos(micros * 1_000));
+        // All in the queue of rotation 4, except the first (5): in order of release, although the second is due last.
+        let streams = [
+            (us(1_500), at(1_000)),
+            (us(2_499), at(1)),
+            (us(1_600), at(700)),
+            (us(1_500), at(500)),
+        ];
+        assert_eq!(order(at(1_100), &streams), [1, 3, 2, 0]);
+        assert_eq!(Rpq::queue(us(499)), 0);
+    }
+}

@@ -90,3 +90,52 @@ impl CoreRules for Rules {
         stream.contracted().then_some(order)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Contract;
+    use crate::discipline::{Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
+    use std::vec::Vec;
+
+    /// Serves one sample of each stream at once, with these deadlines and arrivals, and returns the order at `now`.
+    fn order(now: Instant, streams: &[(Duration, Instant)]) -> Vec<u32> {
+        let mut link = Discipline::new(Policy::StopAndGo, Eligibility::OncePerPeriod);
+        for (index, &(deadline, arrived)) in (0..).map(StreamIndex).zip(streams) {
+            let contract = Contract::every(Duration::from_secs(1)).unwrap();
+            link.join(index, Some(Contract { deadline, ..contract }));
+            link.handle_head(index, Head::whole(arrived, Duration::from_nanos(1), 1));
+        }
+        let mut order = Vec::new();
+        while let Some(stream) = link.pick(now) {
+            let _ = link.handle_served(stream, 1, now);
+            order.push(stream.0);
+        }
+        order
+    }
+
+    #[test]
+    fn the_largest_frame_fits_twice_into_the_deadline() {
+        let frames =
+            [1, 2, 3, 4, 7, 8, 1_023, 1_024].map(Duration::from_nanos).map(StopAndGo::frame);
+        assert_eq!(frames, [None, Some(0), Some(0), Some(1), Some(1), Some(2), Some(8), Some(9)]);
+        let framed =
+            |released| Framed { size: 3, begun: false, released: Instant::from_nanos(released) };
+        assert_eq!([0, 7, 8, 9].map(|at| framed(at).begins_at().as_nanos()), [8, 8, 16, 16]);
+        assert_eq!(framed(u64::MAX).begins_at(), Instant::FAR);
+    }
+
+    #[test]
+    fn begun_frames_precede_others_and_short_frames_precede_long_ones() {
+        let (ns, at) = (Duration::from_nanos, Instant::from_nanos);
+        // Frames of 64 ns, 8 ns and 8 ns.
+        let streams = [(ns(128), at(10)), (ns(16), at(13)), (ns(16), at(5))];
+        // Only the last one may be sent, in the frame from 8 on. The next begins at 16, and the long one at 64.
+        assert_eq!(order(at(15), &streams), [2, 1, 0]);
+        assert_eq!(order(at(16), &streams), [2, 1, 0]);
+        let streams = [(ns(128), at(10)), (ns(16), at(61)), (ns(16), at(64))];
+        assert_eq!(order(at(63), &streams), [0, 1, 2]);
+        assert_eq!(order(at(64), &streams), [1, 0, 2]);
+        assert_eq!(order(at(72), &streams), [1, 2, 0]);
+    }
+}
