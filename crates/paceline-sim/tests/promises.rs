@@ -46,7 +46,7 @@ fn contracts_are_kept_under_disciplines_with_levels_frames_rotations_and_shares(
     for &policy in MORE_POLICIES {
         for mix in [Mix::default(), Mix { classes: 700, varies: 400, ..Mix::default() }] {
             let sums = kept_in(SEEDS / 2, policy, mix);
-            assert!(sums.granted > 50 && sums.refused > 30, "{policy}: {sums}");
+            assert!(sums.granted > 50 && sums.refused > 20, "{policy}: {sums}");
             assert!(sums.samples > 20_000 && sums.missed == 0, "{policy}: {sums}");
             assert!(sums.worst > 500, "{policy}: {sums}");
         }

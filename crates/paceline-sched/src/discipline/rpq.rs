@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn rotations_order_samples_by_rounded_deadlines_and_then_by_release() {
-        let (us, at) = (Duration::from_micros, |micros| Instant::from_nanos(micros * 1_000));
+        let (us, at) = (Duration::from_micros, |micros: u64| Instant::from_nanos(micros * 1_000));
         // All in the queue of rotation 4, except the first (5): in order of release, although the second is due last.
         let streams = [
             (us(1_500), at(1_000)),
