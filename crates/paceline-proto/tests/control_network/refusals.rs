@@ -1,8 +1,8 @@
 //! Slow links: selection of the refused subscription, and the end of a refusal.
 
 use super::net::{Net, Seen, all, camera, link, one_in, promised};
-use paceline_proto::classes::Unguaranteed;
 use paceline_proto::control::{BestEffort, PublisherSpec, RefusalReason, SubscriptionSpec};
+use paceline_proto::link::Unguaranteed;
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::{Carrier, Form, PublisherId, Size, SubscriptionId};
 use paceline_sched::discipline::RuleSet;
