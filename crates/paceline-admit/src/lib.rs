@@ -62,6 +62,7 @@ pub mod ledger;
 mod levels;
 pub mod link;
 mod owed;
+mod regulated;
 pub mod reserve;
 mod staircase;
 pub mod traffic;

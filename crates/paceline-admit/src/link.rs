@@ -9,6 +9,10 @@
 //! | VDS | as EDF, with A at most the services owed, and one sample that has begun (`owed.rs`) | windows, if deadlines ≤ y/(y − x) periods |
 //! | DWCS, EDF and Delay-EDD that space samples | as EDF with every sample counted, since then none is missed | windows |
 //! | VDS, DWCS, equal coinciding windows | the services owed fit into a period | windows |
+//! | RCSP | Σ A(2^n) of the levels to n + one later packet ≤ C 2^n; a deadline is on the last level with 2^n ≤ d | deadline |
+//! | Stop-and-Go | the same for frames of 2^n ns, with 2 · 2^n ≤ d | deadline |
+//! | RPQ | as DWCS, with deadlines of whole rotations, and one rotation shorter | deadline |
+//! | WF²Q+ | Σ R ≤ C, with R = max(ρ, σ/(d − two packets/C)) as the share of a stream | deadline |
 //! | HFSC | Σ S(t) ≤ C t at every corner; S serves the burst within the deadline | deadline |
 //! | none | every demand is refused | none |
 //! | delivery | buffers alone | – |
@@ -24,6 +28,7 @@ use crate::demand::StreamDemand;
 use crate::due::Trials;
 use crate::ledger::Ledger;
 use crate::levels::Levels;
+use crate::regulated::{Placed, Regulated};
 use crate::verdict::{AdmissionResult, LinkRefusal};
 use paceline_sched::Duration;
 use std::collections::BTreeMap;
@@ -66,6 +71,7 @@ pub struct Admission {
     ledger: Ledger,
     corners: Corners,
     levels: Levels,
+    regulated: Regulated,
     windows: Windows,
     /// The processor time reserved by other links of the node, in nanoseconds per second.
     cpu_elsewhere: u64,
@@ -94,6 +100,7 @@ impl Admission {
             ledger: Ledger::default(),
             corners: Corners::default(),
             levels: Levels::new(one),
+            regulated: Regulated::default(),
             windows: Windows::default(),
             cpu_elsewhere: 0,
             buffer_elsewhere: 0,
@@ -382,6 +389,7 @@ impl Admission {
             && self.ledger.is_zero()
             && self.corners.is_zero()
             && self.levels.is_zero()
+            && self.regulated.is_zero()
             && self.windows.is_zero()
     }
 
@@ -410,6 +418,12 @@ impl Admission {
         come.iter().for_each(|charge| self.add(charge));
     }
 
+    /// Returns the stream on its level, if the discipline has levels with delay bounds and one is short enough.
+    fn placed<'a>(&self, demand: &'a StreamDemand) -> Option<Placed<'a>> {
+        let level = self.spec.rule.level(demand.deadline())?;
+        Some(Placed { demand, level })
+    }
+
     fn add(&mut self, demand: &StreamDemand) {
         self.ledger.held.add(self.spec.amounts(demand));
         match self.spec.rule {
@@ -418,8 +432,15 @@ impl Admission {
             | AdmissionTest::Unguaranteed
             | AdmissionTest::Delivery
             | AdmissionTest::StaticPriority => self.levels.add(demand),
+            AdmissionTest::Shares => {}
+            AdmissionTest::Rcsp | AdmissionTest::StopAndGo => {
+                if let Some(stream) = self.placed(demand) {
+                    self.regulated.add(stream);
+                }
+            }
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
+            | AdmissionTest::Rpq
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
                 if let Some(piece) = self.spec.piece(demand) {
@@ -438,8 +459,15 @@ impl Admission {
             | AdmissionTest::Unguaranteed
             | AdmissionTest::Delivery
             | AdmissionTest::StaticPriority => self.levels.take(demand),
+            AdmissionTest::Shares => {}
+            AdmissionTest::Rcsp | AdmissionTest::StopAndGo => {
+                if let Some(stream) = self.placed(demand) {
+                    self.regulated.take(stream);
+                }
+            }
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
+            | AdmissionTest::Rpq
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
                 if let Some(piece) = self.spec.piece(demand) {

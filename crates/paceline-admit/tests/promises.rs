@@ -28,6 +28,17 @@ fn seeds(default: u64) -> u64 {
     asked.and_then(|count| count.parse().ok()).unwrap_or(default)
 }
 
+/// The disciplines that space the samples of each stream and guarantee its deadlines or windows.
+const SPACING: [Policy; 7] = [
+    Policy::Vds,
+    Policy::DWCS,
+    Policy::DelayEdd,
+    Policy::Edf,
+    Policy::Rcsp,
+    Policy::StopAndGo,
+    Policy::Rpq,
+];
+
 /// 8 Mbit/s: a byte takes one microsecond, so the link needs no rounding.
 const MBIT: u64 = 8;
 const LONGEST: u32 = 1_200;
@@ -121,13 +132,22 @@ fn terms(policy: Policy, link: &Admission, demand: &StreamDemand) -> Terms {
             assert!(real_time.is_some(), "an admitted stream has a curve");
             terms.with_curves(Curves { real_time, ..Curves::default() })
         }
+        Policy::Wf2qPlus => {
+            let burst = demand.traffic().burst() * 1_000_000_000;
+            let left =
+                demand.deadline().saturating_sub(capacity().time_for(2 * u64::from(LONGEST)));
+            let share = burst / left.as_nanos() + 1;
+            terms.with_rate(share.max(demand.traffic().rate().div_ceil(8)))
+        }
         Policy::Fifo
         | Policy::Edf
         | Policy::DelayEdd
         | Policy::Dwcs { .. }
         | Policy::Vds
-        | Policy::Drr
-        | Policy::Wf2qPlus => terms,
+        | Policy::Rcsp
+        | Policy::StopAndGo
+        | Policy::Rpq
+        | Policy::Drr => terms,
     }
 }
 
@@ -179,6 +199,7 @@ fn no_packet_of_an_admitted_set_stays_longer_than_promised() {
         (Policy::StaticPriority, AdmissionTest::StaticPriority, 500),
         (Policy::Edf, AdmissionTest::Edf, 900),
         (Policy::Hfsc, AdmissionTest::Hfsc, 900),
+        (Policy::Wf2qPlus, AdmissionTest::Shares, 700),
     ] {
         let (mut worst, mut packets) = (0, 0);
         for seed in 0..seeds(300) {
@@ -393,8 +414,8 @@ impl Windows {
 }
 
 #[test]
-fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
-    for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd, Policy::Edf] {
+fn disciplines_that_space_samples_keep_the_windows_of_an_admitted_set() {
+    for policy in SPACING {
         let (mut all, sets) = (Windows::default(), seeds(300));
         (0..sets).for_each(|seed| all.look(seed, policy));
         let Windows { samples, missed, worst, overfull } = all;
@@ -402,7 +423,9 @@ fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
             "{policy}: {samples} samples, {missed} missed within their windows, {worst}/1000; {overfull} of \
              {sets} sets ask for more than the link carries"
         );
-        assert!(samples > 3_000 && worst > 800, "{policy}: {samples} samples, {worst}/1000");
+        // Under Stop-and-Go a sample is rarely sent as late as at the end of the second frame.
+        let least = if policy == Policy::StopAndGo { 600 } else { 800 };
+        assert!(samples > 3_000 && worst > least, "{policy}: {samples} samples, {worst}/1000");
         assert_eq!(
             overfull > 50,
             policy == Policy::Vds,
@@ -414,7 +437,7 @@ fn vds_and_dwcs_keep_the_windows_of_an_admitted_set() {
 /// Sources that pause, and one that sends whole or smaller samples more often than its contract allows: it harms only itself.
 #[test]
 fn an_admitted_set_is_kept_next_to_a_greedy_source() {
-    for policy in [Policy::Vds, Policy::DWCS, Policy::DelayEdd, Policy::Edf] {
+    for policy in SPACING {
         let (mut samples, mut excess) = (0_u64, 0_u64);
         for seed in 0..seeds(200) {
             let mut random = Random(seed * 5 + 1);

@@ -55,6 +55,8 @@ fn expected(policy: Policy) -> (Vec<Situation>, usize) {
         "dwcs-original-order" => (nothing, 6),
         "dwcs-original-adjustment" => (without_tags, 5),
         "vds" => (without_tags, 4),
+        "rcsp" | "rpq" => (without_tags, 3),
+        "stop-and-go" => (without_tags, 5),
         name => panic!("nothing was observed of {name}"),
     }
 }
@@ -102,6 +104,9 @@ drivers! {
     dwcs_original_order: "dwcs-original-order",
     dwcs_original_adjustment: "dwcs-original-adjustment",
     vds: "vds",
+    rcsp: "rcsp",
+    stop_and_go: "stop-and-go",
+    rpq: "rpq",
     drr: "drr",
     wf2q_plus: "wf2q+",
     hfsc: "hfsc",

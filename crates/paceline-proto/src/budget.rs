@@ -85,9 +85,14 @@ pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -
     };
     let control = match policy {
         Policy::Edf | Policy::DelayEdd | Policy::Vds | Policy::Dwcs { .. } => 0,
-        Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
-            piece_on_wire(frame)
-        }
+        Policy::Fifo
+        | Policy::StaticPriority
+        | Policy::Rcsp
+        | Policy::StopAndGo
+        | Policy::Rpq
+        | Policy::Drr
+        | Policy::Wf2qPlus
+        | Policy::Hfsc => piece_on_wire(frame),
     };
     together + repairs + control
 }

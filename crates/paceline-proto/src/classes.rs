@@ -10,6 +10,7 @@ mod shares;
 
 pub use error::ClassError;
 pub use guarantee::Unguaranteed;
+pub(crate) use guarantee::refuses_contracts;
 
 use crate::budget::CONTROL_SHARE;
 use crate::plan::StreamNames;

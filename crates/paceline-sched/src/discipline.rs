@@ -35,6 +35,7 @@
 //!
 //! Papers: West & Schwan 1999, West & Poellabauer RTSS 2000, West, Zhang, Schwan & Poellabauer TC 2004
 //! (DWCS); Zhang, West & Qi RTSS 2004 (VDS); Liu & Layland 1973 (EDF); Ferrari & Verma 1990 (Delay-EDD);
+//! Zhang & Ferrari 1993 (RCSP); Golestani 1990 (Stop-and-Go); Liebeherr & Wrege 1994 (rotating priority queues);
 //! Shreedhar & Varghese SIGCOMM 1995 (DRR); Bennett & Zhang SIGCOMM 1996, ToN 1997 (WF²Q+); seed 004
 //! §2.2.4.
 
@@ -49,7 +50,10 @@ mod hierarchy;
 mod lists;
 mod policy;
 mod priority;
+mod rcsp;
+mod rpq;
 mod rules;
+mod stop_and_go;
 mod stream;
 mod terms;
 mod vds;
@@ -276,6 +280,19 @@ pub struct Wf2qPlus(Core<wf2q::Rules>);
 #[derive(Clone, Debug)]
 pub struct HfscStreams(Core<hfsc::Rules>);
 
+/// Rate-controlled static priority (Zhang & Ferrari 1993): levels with a delay bound each, behind a regulator for each
+/// stream.
+#[derive(Clone, Debug)]
+pub struct Rcsp(Core<rcsp::Rules>);
+
+/// Stop-and-Go queueing (Golestani 1990): samples of one frame are served in the next.
+#[derive(Clone, Debug)]
+pub struct StopAndGo(Core<stop_and_go::Rules>);
+
+/// Rotating priority queues (Liebeherr & Wrege 1994): EDF with deadlines rounded to rotations.
+#[derive(Clone, Debug)]
+pub struct Rpq(Core<rpq::Rules>);
+
 /// The discipline of one link.
 #[derive(Clone, Debug)]
 #[repr(u8)]
@@ -298,6 +315,12 @@ pub enum Discipline {
     Wf2qPlus(Wf2qPlus),
     /// Hierarchical fair service curves.
     Hfsc(HfscStreams),
+    /// Rate-controlled static priority.
+    Rcsp(Rcsp),
+    /// Stop-and-Go queueing.
+    StopAndGo(StopAndGo),
+    /// Rotating priority queues.
+    Rpq(Rpq),
     /// A tree of classes, each leaf with a discipline of its own.
     Hierarchy(Box<Hierarchy>),
 }
@@ -315,6 +338,9 @@ macro_rules! each {
             Self::Drr(Drr($scheduler)) => $call,
             Self::Wf2qPlus(Wf2qPlus($scheduler)) => $call,
             Self::Hfsc(HfscStreams($scheduler)) => $call,
+            Self::Rcsp(Rcsp($scheduler)) => $call,
+            Self::StopAndGo(StopAndGo($scheduler)) => $call,
+            Self::Rpq(Rpq($scheduler)) => $call,
             Self::Hierarchy($scheduler) => $call,
         }
     };
@@ -348,6 +374,11 @@ impl Discipline {
                 hfsc::Rules::default(),
                 Eligibility::WorkConserving,
             ))),
+            Policy::Rcsp => Self::Rcsp(Rcsp(Core::new(rcsp::Rules, eligibility))),
+            Policy::StopAndGo => {
+                Self::StopAndGo(StopAndGo(Core::new(stop_and_go::Rules, eligibility)))
+            }
+            Policy::Rpq => Self::Rpq(Rpq(Core::new(rpq::Rules, eligibility))),
         }
     }
 }

@@ -141,7 +141,10 @@ fn terms(policy: Policy, index: u32, streams: u32) -> (Terms, Duration) {
         | Policy::Dwcs { .. }
         | Policy::Drr
         | Policy::Wf2qPlus
-        | Policy::Hfsc => u64::from(streams) * 910,
+        | Policy::Hfsc
+        | Policy::Rcsp
+        | Policy::StopAndGo
+        | Policy::Rpq => u64::from(streams) * 910,
     };
     let period = SLOT.mul_div(slots.max(1), 1_000);
     let (x, y) =

@@ -15,6 +15,7 @@ const ELIGIBILITIES: [Eligibility; 2] = [Eligibility::WorkConserving, Eligibilit
 fn bytes_max(policy: Policy) -> u64 {
     match policy {
         Policy::Edf | Policy::DelayEdd | Policy::Dwcs { .. } | Policy::Vds => 128,
+        Policy::Rcsp | Policy::StopAndGo | Policy::Rpq => 192,
         Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
             512
         }

@@ -59,6 +59,11 @@ pub const POLICIES: &[Policy] = &[
     Policy::Hfsc,
 ];
 
+/// More disciplines whose links guarantee delays. Networks are drawn without them, so that the networks of earlier seeds
+/// stay as they were.
+pub const MORE_POLICIES: &[Policy] =
+    &[Policy::Rcsp, Policy::StopAndGo, Policy::Rpq, Policy::Wf2qPlus];
+
 /// A publisher that subscriptions with contracts can request.
 struct Publishes {
     node: NodeIx,

@@ -2,14 +2,20 @@
 //! capacity. `cargo xtask long` runs more of them.
 
 use paceline_sched::Policy;
-use paceline_sim::promises::{Mix, POLICIES, PromisesResult, run, run_full, run_offers, run_under};
+use paceline_sim::promises::{
+    MORE_POLICIES, Mix, POLICIES, PromisesResult, run, run_full, run_offers, run_under,
+};
 
 /// The number of networks per discipline.
 const SEEDS: u64 = 40;
 
 fn kept(policy: Policy, mix: Mix) -> PromisesResult {
+    kept_in(SEEDS, policy, mix)
+}
+
+fn kept_in(seeds: u64, policy: Policy, mix: Mix) -> PromisesResult {
     let mut sums = PromisesResult::default();
-    for seed in 0..SEEDS {
+    for seed in 0..seeds {
         match run_under(seed, policy, mix) {
             Ok(outcome) => sums.add(&outcome),
             Err(error) => panic!("{error}"),
@@ -33,6 +39,18 @@ fn contracts_are_kept_under_every_deadline_discipline() {
     }
     println!("all: {all}");
     assert!(all.samples >= 1_000_000, "{all}");
+}
+
+#[test]
+fn contracts_are_kept_under_disciplines_with_levels_frames_rotations_and_shares() {
+    for &policy in MORE_POLICIES {
+        for mix in [Mix::default(), Mix { classes: 700, varies: 400, ..Mix::default() }] {
+            let sums = kept_in(SEEDS / 2, policy, mix);
+            assert!(sums.granted > 50 && sums.refused > 20, "{policy}: {sums}");
+            assert!(sums.samples > 20_000 && sums.missed == 0, "{policy}: {sums}");
+            assert!(sums.worst > 500, "{policy}: {sums}");
+        }
+    }
 }
 
 #[test]

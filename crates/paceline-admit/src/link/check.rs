@@ -79,6 +79,10 @@ impl Admission {
         self.test_sums(before, after)?;
         Ok(match self.spec.rule {
             AdmissionTest::Delivery => demand.deadline(),
+            AdmissionTest::Shares => {
+                self.test_packet(after)?;
+                demand.deadline()
+            }
             AdmissionTest::Fifo | AdmissionTest::StaticPriority | AdmissionTest::Unguaranteed => {
                 self.test_levels(before, after)?
             }
@@ -86,8 +90,13 @@ impl Admission {
                 self.test_limits(before, after, burst, rate)?;
                 self.test_levels(before, after)?
             }
+            AdmissionTest::Rcsp | AdmissionTest::StopAndGo => {
+                self.test_regulated(before, after)?;
+                demand.deadline()
+            }
             AdmissionTest::Edf
             | AdmissionTest::Hfsc
+            | AdmissionTest::Rpq
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. } => {
                 self.test_corners(before, after, demand, trials)?;
@@ -168,6 +177,23 @@ impl Admission {
         })
     }
 
+    fn test_regulated(
+        &self,
+        before: Option<&StreamDemand>,
+        after: &StreamDemand,
+    ) -> Result<(), Lack> {
+        let Some(plus) = self.placed(after) else {
+            let least = self.least_delay(after);
+            return Err(lack(Resource::Delay, least, after.deadline().as_nanos()));
+        };
+        let minus = before.and_then(|before| self.placed(before));
+        let link = (self.spec.capacity.bits_per_s(), self.spec.other, self.spec.latency);
+        self.regulated.check(link, minus, plus).map_err(|excess| {
+            let within = Duration::from_nanos(excess.at);
+            lack(Resource::Due { within }, excess.needed, excess.available)
+        })
+    }
+
     fn test_corners(
         &self,
         before: Option<&StreamDemand>,
@@ -195,9 +221,8 @@ impl Admission {
                 return Err(lack(Resource::Rate, rates, line));
             }
         }
-        let packet = after.traffic().packet();
-        if self.spec.rule == AdmissionTest::Hfsc && packet > other {
-            return Err(lack(Resource::Packet, packet, other));
+        if self.spec.rule == AdmissionTest::Hfsc {
+            self.test_packet(after)?;
         }
         let Some(piece) = self.spec.piece(after) else {
             let least = self.least_delay(after);
@@ -210,6 +235,12 @@ impl Admission {
             let within = Duration::from_nanos(excess.at);
             lack(Resource::Due { within }, excess.needed, excess.available)
         })
+    }
+
+    /// Tests that no packet is longer than `other`, which bounds all packets here.
+    fn test_packet(&self, after: &StreamDemand) -> Result<(), Lack> {
+        let (packet, most) = (after.traffic().packet(), self.spec.other);
+        if packet > most { Err(lack(Resource::Packet, packet, most)) } else { Ok(()) }
     }
 
     /// Returns the delay of the burst on the idle link, in nanoseconds.

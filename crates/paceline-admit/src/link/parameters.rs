@@ -5,6 +5,9 @@ use crate::cpu::CpuBudget;
 use crate::demand::StreamDemand;
 use crate::ledger::Amounts;
 use crate::owed::Owed;
+use crate::traffic::{nanobits, narrow};
+use paceline_sched::curve::RATE_MAX;
+use paceline_sched::discipline::{Rcsp, Rpq, StopAndGo};
 use paceline_sched::{Capacity, Curve, Duration, Policy};
 
 /// A limit that no real cost reaches. [`super::Admission::TRUNKS_MAX`] times this value does not overflow.
@@ -41,6 +44,16 @@ pub enum AdmissionTest {
     },
     /// Hierarchical fair service curves, with one class per stream.
     Hfsc,
+    /// Rate-controlled static priority: the samples of each level fit into its delay bound, once per period.
+    Rcsp,
+    /// Stop-and-Go: the samples that are released within a frame fit into the next one.
+    StopAndGo,
+    /// Rotating priority queues: as [`AdmissionTest::Dwcs`], with deadlines that are rounded down to rotations, and one
+    /// rotation shorter.
+    Rpq,
+    /// WF²Q+: each stream reserves the rate that sends its burst within its deadline, less two packets of others, and has
+    /// that share of the link.
+    Shares,
     /// Delivery to the subscribers of this node: no link limits it, and only buffers are tested.
     Delivery,
     /// Nothing is guaranteed, so every demand is refused: a class without a guarantee.
@@ -49,8 +62,8 @@ pub enum AdmissionTest {
 
 impl AdmissionTest {
     /// Returns the test for a discipline whose streams are eligible once per period
-    /// ([`paceline_sched::discipline::Eligibility::OncePerPeriod`]). Returns `None` for disciplines that ignore contracts
-    /// (DRR, WF²Q+) and for DWCS's original rules, which give no guarantee for windows.
+    /// ([`paceline_sched::discipline::Eligibility::OncePerPeriod`]). Returns `None` for DRR, whose rounds may be long, and
+    /// for DWCS's original rules: they guarantee neither deadlines nor windows.
     #[must_use]
     pub fn of(policy: Policy) -> Option<Self> {
         match policy {
@@ -60,7 +73,11 @@ impl AdmissionTest {
             Policy::Edf | Policy::DelayEdd => Some(Self::Dwcs { coincide: false }),
             Policy::Dwcs { .. } if policy == Policy::DWCS => Some(Self::Dwcs { coincide: false }),
             Policy::Hfsc => Some(Self::Hfsc),
-            Policy::Dwcs { .. } | Policy::Drr | Policy::Wf2qPlus => None,
+            Policy::Rcsp => Some(Self::Rcsp),
+            Policy::StopAndGo => Some(Self::StopAndGo),
+            Policy::Rpq => Some(Self::Rpq),
+            Policy::Wf2qPlus => Some(Self::Shares),
+            Policy::Dwcs { .. } | Policy::Drr => None,
         }
     }
 
@@ -81,7 +98,51 @@ impl AdmissionTest {
     /// True if the hop re-spaces samples by the contract's period. This removes the delay variation of
     /// earlier hops at no cost in the worst case, so only that of the hop itself remains.
     pub(super) const fn regulates(self) -> bool {
-        matches!(self, Self::Vds { .. } | Self::Dwcs { .. } | Self::Delivery)
+        match self {
+            Self::Vds { .. }
+            | Self::Dwcs { .. }
+            | Self::Rcsp
+            | Self::StopAndGo
+            | Self::Rpq
+            | Self::Delivery => true,
+            Self::SigmaRho { .. }
+            | Self::Fifo
+            | Self::StaticPriority
+            | Self::Edf
+            | Self::Hfsc
+            | Self::Shares
+            | Self::Unguaranteed => false,
+        }
+    }
+
+    /// Returns the level of a stream with this deadline, if the discipline has levels with delay bounds
+    /// (`regulated.rs`). Returns `None` if none is short enough.
+    pub(super) const fn level(self, deadline: Duration) -> Option<u32> {
+        match self {
+            Self::Rcsp => Some(Rcsp::level(deadline)),
+            Self::StopAndGo => StopAndGo::frame(deadline),
+            Self::SigmaRho { .. }
+            | Self::Fifo
+            | Self::StaticPriority
+            | Self::Edf
+            | Self::Vds { .. }
+            | Self::Dwcs { .. }
+            | Self::Hfsc
+            | Self::Rpq
+            | Self::Shares
+            | Self::Delivery
+            | Self::Unguaranteed => None,
+        }
+    }
+
+    /// Returns the deadline by which the discipline orders samples: it may round `deadline` down.
+    pub(super) const fn ordered_by(self, deadline: Duration) -> Duration {
+        if !matches!(self, Self::Rpq) {
+            return deadline;
+        }
+        // A sample precedes others that are due up to one rotation earlier.
+        let rotations = Rpq::queue(deadline).saturating_sub(1);
+        Duration::from_nanos(rotations * Rpq::ROTATION.as_nanos())
     }
 }
 
@@ -138,9 +199,25 @@ impl LinkParameters {
         });
         let amounts = Amounts::of(demand, cpu);
         let rate = self.owed(demand).map_or(amounts.rate, |owed| owed.rate);
+        let rate = self.share(demand).map_or(rate, |share| share.max(rate));
         // Without a guaranteed delay, nothing bounds the queue but the burst.
         let buffer = if self.timed { amounts.buffer } else { demand.traffic().burst() };
         Amounts { rate, buffer, ..amounts }
+    }
+
+    /// Returns the rate in bits per second that sends the burst of `demand` within its deadline, less the host's latency and
+    /// one packet of others, twice, where streams have shares. At most [`RATE_MAX`], which no link has.
+    ///
+    /// The link may have begun a packet without a share, and then one of another share.
+    fn share(&self, demand: &StreamDemand) -> Option<u64> {
+        if self.rule != AdmissionTest::Shares {
+            return None;
+        }
+        let blocked = self.capacity.time_for(self.other).saturating_add(self.latency);
+        let left = demand.deadline().saturating_sub(blocked).saturating_sub(blocked);
+        let left = u128::from(left.as_nanos());
+        let bits = nanobits(demand.traffic().burst()).checked_div(left).map(|bits| bits + 1);
+        Some(bits.map_or(RATE_MAX, narrow).min(RATE_MAX))
     }
 
     /// Returns the services owed to a stream with a loss tolerance, if the rule counts them and samples can begin early
@@ -171,12 +248,17 @@ impl LinkParameters {
     /// Returns the stream's demand or service curve, or `None` if its deadline is shorter than the
     /// host's latency.
     pub(super) fn piece(&self, demand: &StreamDemand) -> Option<Piece> {
-        let left = demand.deadline().as_nanos().checked_sub(self.latency.as_nanos())?;
+        let deadline = self.rule.ordered_by(demand.deadline());
+        let left = deadline.as_nanos().checked_sub(self.latency.as_nanos())?;
         match self.rule {
             AdmissionTest::Hfsc => self.curve(demand).map(|curve| Piece::service(&curve)),
             AdmissionTest::Edf
             | AdmissionTest::Vds { .. }
             | AdmissionTest::Dwcs { .. }
+            | AdmissionTest::Rpq
+            | AdmissionTest::Rcsp
+            | AdmissionTest::StopAndGo
+            | AdmissionTest::Shares
             | AdmissionTest::Fifo
             | AdmissionTest::StaticPriority
             | AdmissionTest::Unguaranteed

@@ -242,7 +242,7 @@ mod tests {
             ("listen=tcp/[::1]:1,policy=lottery", "policy 'lottery': unknown policy: must be fifo"),
             (
                 "listen=tcp/[::1]:1,policy=dwcs-original-order",
-                "dwcs, dwcs-original, vds, drr, wf2q+ or hfsc",
+                "drr, wf2q+, hfsc, rcsp, stop-and-go or rpq",
             ),
             ("listen=tcp/[::1]:1,insecure=yes", "insecure takes no value"),
             ("listen=tcp/[::1]:1,ordered=1", "ordered takes no value"),

@@ -27,6 +27,8 @@ pub(crate) struct Waiting {
     pub(crate) whole: bool,
     /// A segment of it was sent while it could be missed and its window was owed services.
     pub(crate) begun: bool,
+    /// Under Stop-and-Go: the frame in which it is served has begun.
+    pub(crate) frame_begun: bool,
     /// Since when it is too late to begin, so that it is owed nothing while it may be missed.
     pub(crate) late_begin: Option<u64>,
 }

@@ -1,7 +1,7 @@
 //! The rules of the disciplines as their tables state them: row by row, with cross-multiplication, one
 //! deadline at a time.
 
-use super::line::{Line, Waiting};
+use super::line::{Line, NEVER, Waiting};
 use paceline_sched::discipline::{Policy, RuleSet};
 use std::cmp::Ordering;
 
@@ -18,10 +18,7 @@ pub(crate) type Settled = (Ordering, usize);
 
 /// Returns the order of two heads in class 0 or 1.
 pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
-    let due = |seen: Seen<'_>| {
-        let due = seen.line.contract.map_or(0, |contract| contract.deadline.as_nanos());
-        seen.head.released.saturating_add(due)
-    };
+    let due = |seen: Seen<'_>| seen.head.released.saturating_add(deadline(seen));
     let level = |seen: Seen<'_>| u64::from(seen.line.level);
     let (one, other) = (a.head, b.head);
     let arrived = (one.arrived, other.arrived);
@@ -34,10 +31,62 @@ pub(crate) fn order(policy: Policy, a: Seen<'_>, b: Seen<'_>) -> Settled {
         Policy::Dwcs { ordering: RuleSet::Later, .. } => later(a, b),
         Policy::Dwcs { ordering: RuleSet::Original, .. } => original(a, b),
         Policy::Vds => by_virtual_deadline(a, b),
+        Policy::Rcsp => rows(&[(doublings(a, 1), doublings(b, 1)), (one.released, other.released)]),
+        Policy::StopAndGo => by_frame(a, b),
+        Policy::Rpq => {
+            let turn = |seen: Seen<'_>| seen.head.released / ROTATION + deadline(seen) / ROTATION;
+            rows(&[(turn(a), turn(b)), (one.released, other.released)])
+        }
         Policy::Drr | Policy::Wf2qPlus | Policy::Hfsc => {
             unreachable!("{policy}'s twin is in paceline-sched's tests")
         }
     }
+}
+
+/// The time between two rotations of rotating priority queues, in nanoseconds.
+const ROTATION: u64 = 500_000;
+
+/// Returns the relative deadline in nanoseconds.
+fn deadline(seen: Seen<'_>) -> u64 {
+    seen.line.contract.map_or(0, |contract| contract.deadline.as_nanos())
+}
+
+/// Returns how often `from` nanoseconds can be doubled within the relative deadline; 0 if it is shorter.
+fn doublings(seen: Seen<'_>, from: u64) -> u64 {
+    let (due, mut times, mut length) = (u128::from(deadline(seen)), 0, u128::from(from) * 2);
+    while length <= due {
+        (times, length) = (times + 1, length * 2);
+    }
+    times
+}
+
+/// Returns the beginning of the frame after the one in which a head was released. Two frames fit into the deadline.
+fn frame_begins(seen: Seen<'_>) -> u64 {
+    let size = 1_u128 << doublings(seen, 2);
+    let begins = (u128::from(seen.head.released) / size + 1) * size;
+    u64::try_from(begins).unwrap_or(NEVER)
+}
+
+/// Returns the beginning of the frame for which the head of `line` waits under Stop-and-Go, once its period has begun.
+pub(crate) fn waits_for_frame(policy: Policy, line: &Line) -> Option<u64> {
+    let head = line.head.as_ref().filter(|head| head.turn.is_none() && !head.frame_begun)?;
+    let waits = policy == Policy::StopAndGo && line.contract.is_some();
+    waits.then(|| frame_begins(Seen { line, head }))
+}
+
+/// Rows 1 to 3: heads whose frame has begun precede the rest, by the length of the frame and then by its beginning. Row 4:
+/// the rest by frame.
+fn by_frame(a: Seen<'_>, b: Seen<'_>) -> Settled {
+    let begins = (frame_begins(a), frame_begins(b));
+    let size = (doublings(a, 2), doublings(b, 2));
+    let settled = match (a.head.frame_begun, b.head.frame_begun) {
+        (true, false) => (Ordering::Less, 1),
+        (false, true) => (Ordering::Greater, 1),
+        (true, true) if size.0 != size.1 => (size.0.cmp(&size.1), 2),
+        (true, true) => (begins.0.cmp(&begins.1), 3),
+        (false, false) => (begins.0.cmp(&begins.1), 4),
+    };
+    if settled.0.is_eq() { (Ordering::Equal, 5) } else { settled }
 }
 
 /// Compares row by row; the first row in which the values differ settles it, the lower value first.

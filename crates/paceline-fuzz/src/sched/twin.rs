@@ -99,6 +99,7 @@ impl Twin {
             ahead: false,
             whole: head.left.last,
             begun: false,
+            frame_begun: false,
             late_begin: None,
         });
         // The round-robin position is evaluated as of the head's arrival, even if `handle_head` runs later.
@@ -175,6 +176,10 @@ impl Twin {
             if head.release <= now {
                 head.turn = None;
             }
+        }
+        for line in self.lines.iter_mut().flatten() {
+            let begins = rules::waits_for_frame(policy, line).is_some_and(|at| at <= now);
+            line.head.as_mut().into_iter().for_each(|head| head.frame_begun |= begins);
         }
     }
 
@@ -325,6 +330,8 @@ impl Twin {
             let head = line.head.as_ref().filter(|_| line.contract.is_some())?;
             let missed = line.missed_at()?;
             let missed = line.late_to_begin_at(self.policy).map_or(missed, |at| at.min(missed));
+            let missed =
+                rules::waits_for_frame(self.policy, line).map_or(missed, |at| at.min(missed));
             let early = head.turn.is_some() && !line.suspended;
             let moves = line.soon().filter(|_| !head.ahead).unwrap_or(head.release);
             Some(if early { missed.min(moves) } else { missed })

@@ -144,7 +144,13 @@ fn memory(policies: &[Policy], scratch: &Scratch, many: u32) -> Result<Section> 
                 let most = Bound::AtMost(512.0);
                 section.must(policy.name(), Unit::Count, bytes, f64::NAN, most);
             }
-            Policy::Fifo | Policy::StaticPriority | Policy::Drr | Policy::Wf2qPlus => {
+            Policy::Fifo
+            | Policy::StaticPriority
+            | Policy::Rcsp
+            | Policy::StopAndGo
+            | Policy::Rpq
+            | Policy::Drr
+            | Policy::Wf2qPlus => {
                 section.show(policy.name(), Unit::Count, bytes, f64::NAN);
             }
         }

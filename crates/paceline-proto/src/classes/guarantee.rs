@@ -4,6 +4,7 @@ use super::ClassTree;
 use crate::budget::{for_streams, in_the_way};
 use crate::carrier::Carrier;
 use core::fmt;
+use paceline_admit::AdmissionTest;
 use paceline_sched::curve::{Curve, fits};
 use paceline_sched::{Capacity, Duration, Policy};
 
@@ -25,7 +26,7 @@ pub(crate) struct Guarantee {
     pub(crate) other: u64,
 }
 
-/// Why a class guarantees nothing to contracts.
+/// Why a class, or a link without classes, guarantees nothing to contracts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Unguaranteed {
@@ -36,6 +37,15 @@ pub enum Unguaranteed {
     Policed,
     /// The guarantees of all classes exceed the part of the link that is left after control and repairs.
     BeyondLink,
+    /// Its discipline guarantees no deadline.
+    Discipline,
+}
+
+/// Returns true if a link with this discipline guarantees nothing to contracts and refuses them.
+///
+/// The two mixtures of DWCS rules, which no configuration offers, are for experiments: there the rate alone is tested.
+pub(crate) fn refuses_contracts(policy: Policy) -> bool {
+    AdmissionTest::of(policy).is_none() && Policy::OFFERED.contains(&policy)
 }
 
 impl Unguaranteed {
@@ -45,6 +55,7 @@ impl Unguaranteed {
             Self::NoCurve => 0,
             Self::Policed => 1,
             Self::BeyondLink => 2,
+            Self::Discipline => 3,
         }
     }
 
@@ -54,6 +65,7 @@ impl Unguaranteed {
             0 => Some(Self::NoCurve),
             1 => Some(Self::Policed),
             2 => Some(Self::BeyondLink),
+            3 => Some(Self::Discipline),
             _ => None,
         }
     }
@@ -73,6 +85,10 @@ impl fmt::Display for Unguaranteed {
             Self::BeyondLink => {
                 "can't keep its real_time: over QUIC, the guarantees of all classes must fit 85 % of the \
                  capacity, because retransmission takes 10 % and control 5 %; lower them"
+            }
+            Self::Discipline => {
+                "has a policy that guarantees no deadline (drr, dwcs-original) and takes no contracts: use \
+                 another policy there, such as vds"
             }
         })
     }
@@ -101,6 +117,9 @@ impl ClassTree {
         let on_link = streams.time_for(in_the_way(Policy::Hfsc, capacity, carrier));
         let latency = behind_line(&curve).saturating_add(on_link);
         let policy = class.policy.unwrap_or(policy);
+        if refuses_contracts(policy) {
+            return Err(Unguaranteed::Discipline);
+        }
         Ok(Guarantee { policy, rate, latency, other: carrier.frame_on_wire(capacity) })
     }
 }

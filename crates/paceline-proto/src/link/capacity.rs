@@ -45,8 +45,9 @@ impl Link {
         for (index, before) in before {
             let other = self.streams.get(index).is_some_and(|stream| {
                 let now = self.terms_of(stream);
-                let curves = self.policy_of(stream.home) == Policy::Hfsc && now != before;
-                curves || now.begins_early != before.begins_early
+                let policy = self.policy_of(stream.home);
+                let timed = matches!(policy, Policy::Hfsc | Policy::Wf2qPlus) && now != before;
+                timed || now.begins_early != before.begins_early
             });
             if other {
                 let counted = self.counted(index);

@@ -2,8 +2,10 @@
 
 use super::net::{Net, Seen, all, camera, link, one_in, promised};
 use paceline_proto::control::{BestEffort, PublisherSpec, RefusalReason, SubscriptionSpec};
+use paceline_proto::link::Unguaranteed;
 use paceline_proto::plan::{OutputPlan, SourceKey, Target};
 use paceline_proto::{Carrier, Form, PublisherId, Size, SubscriptionId};
+use paceline_sched::discipline::RuleSet;
 use paceline_sched::{Duration, LossTolerance, Policy};
 use std::collections::BTreeMap;
 
@@ -339,7 +341,18 @@ fn a_best_effort_subscriber_gets_the_reason_once() {
 
 #[test]
 fn admission_uses_the_test_of_the_discipline() {
-    for (policy, fit) in [(Policy::Vds, 2), (Policy::Edf, 2), (Policy::Fifo, 1), (Policy::Drr, 3)] {
+    let original = Policy::Dwcs { ordering: RuleSet::Original, adjustment: RuleSet::Original };
+    for (policy, fit) in [
+        (Policy::Vds, 2),
+        (Policy::Edf, 2),
+        (Policy::Rpq, 2),
+        (Policy::Rcsp, 1),
+        (Policy::StopAndGo, 0),
+        (Policy::Fifo, 1),
+        (Policy::Wf2qPlus, 2),
+        (Policy::Drr, 0),
+        (original, 0),
+    ] {
         let mut net = thin(400_000);
         net.nodes[1].set_link("radio", policy, Carrier::Ordered);
         for (tag, within) in [("a", 50), ("b", 95), ("c", 95)] {
@@ -354,6 +367,10 @@ fn admission_uses_the_test_of_the_discipline() {
         if policy == Policy::Fifo {
             assert!(matches!(net.seen[2].refused[0].reason, RefusalReason::Delay { .. }));
         }
+        // These guarantee no deadline, so they take no contracts.
+        let none = RefusalReason::NoGuarantee { why: Unguaranteed::Discipline };
+        let all = net.seen[2].refused.iter().all(|refused| refused.reason == none);
+        assert_eq!(all, policy == Policy::Drr || policy == original, "{policy}");
     }
 }
 

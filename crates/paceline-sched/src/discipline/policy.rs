@@ -52,6 +52,13 @@ pub enum Policy {
     Wf2qPlus,
     /// Hierarchical fair service curves, each stream a class of its own (Stoica, Zhang & Ng 1997).
     Hfsc,
+    /// Rate-controlled static priority (Zhang & Ferrari 1993): levels with a delay bound each, behind a regulator for
+    /// each stream. Needs [`Eligibility::OncePerPeriod`], which is the regulator.
+    Rcsp,
+    /// Stop-and-Go queueing (Golestani 1990): samples that are released in one frame are served in the next.
+    StopAndGo,
+    /// Rotating priority queues (Liebeherr & Wrege 1994): EDF with deadlines rounded to rotations.
+    Rpq,
 }
 
 impl Policy {
@@ -59,7 +66,7 @@ impl Policy {
     pub const DWCS: Self = Self::Dwcs { ordering: RuleSet::Later, adjustment: RuleSet::Later };
 
     /// All policies.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Fifo,
         Self::StaticPriority,
         Self::Edf,
@@ -72,11 +79,14 @@ impl Policy {
         Self::Drr,
         Self::Wf2qPlus,
         Self::Hfsc,
+        Self::Rcsp,
+        Self::StopAndGo,
+        Self::Rpq,
     ];
 
     /// The policies that a configuration may name: all but the two mixtures of DWCS rules, which are for
     /// experiments.
-    pub const OFFERED: [Self; 10] = [
+    pub const OFFERED: [Self; 13] = [
         Self::Fifo,
         Self::StaticPriority,
         Self::Edf,
@@ -87,6 +97,9 @@ impl Policy {
         Self::Drr,
         Self::Wf2qPlus,
         Self::Hfsc,
+        Self::Rcsp,
+        Self::StopAndGo,
+        Self::Rpq,
     ];
 
     /// Parses the name of an [offered](Self::OFFERED) policy.
@@ -114,6 +127,9 @@ impl Policy {
             Self::Drr => "drr",
             Self::Wf2qPlus => "wf2q+",
             Self::Hfsc => "hfsc",
+            Self::Rcsp => "rcsp",
+            Self::StopAndGo => "stop-and-go",
+            Self::Rpq => "rpq",
         }
     }
 }

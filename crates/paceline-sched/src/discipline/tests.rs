@@ -8,7 +8,7 @@ const A: StreamIndex = StreamIndex(0);
 const B: StreamIndex = StreamIndex(1);
 const C: StreamIndex = StreamIndex(2);
 const D: StreamIndex = StreamIndex(3);
-const POLICIES: [Policy; 12] = Policy::ALL;
+const POLICIES: [Policy; 15] = Policy::ALL;
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -63,7 +63,7 @@ fn policies_have_names() {
         assert_eq!(policy.to_string().parse(), Ok(policy));
     }
     assert_eq!("EDF".parse::<Policy>(), Err(UnknownPolicy));
-    assert!(UnknownPolicy.to_string().ends_with(", drr, wf2q+ or hfsc"));
+    assert!(UnknownPolicy.to_string().ends_with(", hfsc, rcsp, stop-and-go or rpq"));
     assert_eq!(Policy::default(), Policy::Vds);
 }
 

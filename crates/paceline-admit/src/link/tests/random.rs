@@ -1,6 +1,7 @@
 //! Random demands and histories, compared with naive implementations.
 
 use super::*;
+use crate::traffic::nanobits;
 
 /// One byte per nanosecond: numbers are small enough to check every instant.
 const FAST: u64 = 8_000_000_000;
@@ -83,6 +84,10 @@ fn random_histories_of_every_rule_end_at_exactly_zero() {
         AdmissionTest::Vds { coincide: false },
         AdmissionTest::Dwcs { coincide: false },
         AdmissionTest::Hfsc,
+        AdmissionTest::Rcsp,
+        AdmissionTest::StopAndGo,
+        AdmissionTest::Rpq,
+        AdmissionTest::Shares,
     ];
     let loss = |x, y| LossTolerance::new(x, y).unwrap();
     let tolerances = [LossTolerance::NONE, loss(1, 3), loss(9, 10)];
@@ -97,8 +102,10 @@ fn random_histories_of_every_rule_end_at_exactly_zero() {
                 let trunk = Trunk(u128::from(scatter(&mut state) % 6));
                 let holder = holder(scatter(&mut state) % 3);
                 let demand = small(&mut state);
+                // Two rotations of rotating priority queues take a millisecond.
+                let longer = if rule == AdmissionTest::Rpq { 20_000 } else { 20 };
                 let demand = demand
-                    .with_deadline(Duration::from_nanos(demand.deadline().as_nanos() * 20))
+                    .with_deadline(Duration::from_nanos(demand.deadline().as_nanos() * longer))
                     .unwrap()
                     .with_loss(tolerances[usize::try_from(scatter(&mut state)).unwrap() % 3]);
                 match scatter(&mut state) % 6 {
@@ -187,4 +194,72 @@ fn the_static_priority_test_matches_a_check_of_every_level() {
         }
     }
     assert!(admitted > 500 && refused > 500, "{admitted} {refused}");
+}
+
+/// Returns true if the samples of every level that has streams fit into its time, computed from the definition. Level `n`
+/// has 2^n ns, and twice as long a deadline if `doubled`.
+fn levels_fit(all: &[StreamDemand], (other, latency): (u64, u64), doubled: bool) -> bool {
+    let level = |it: &StreamDemand| {
+        let deadline = it.deadline().as_nanos() / if doubled { 2 } else { 1 };
+        (0..60).take_while(|n| 1_u64 << n <= deadline).last()
+    };
+    all.iter().all(|own| {
+        let Some(own) = level(own) else { return false };
+        let time = 1_u64 << own;
+        let of = |it: &&StreamDemand| level(it).is_some_and(|level| level <= own);
+        let sum = |it: &StreamDemand| it.traffic().nanobits_in(u128::from(time - 1));
+        let needed: u128 = all.iter().filter(of).map(sum).sum();
+        let later = all.iter().filter(|it| level(it) > Some(own)).map(|it| it.traffic().packet());
+        let blocking = later.max().unwrap_or(0).max(other);
+        needed + nanobits(blocking) <= u128::from(FAST) * u128::from(time.saturating_sub(latency))
+    })
+}
+
+#[test]
+fn the_tests_by_levels_and_frames_match_their_definition() {
+    for (rule, doubled) in [(AdmissionTest::Rcsp, false), (AdmissionTest::StopAndGo, true)] {
+        let (mut state, mut admitted, mut refused) = (33, 0, 0);
+        for round in 0..400 {
+            let capacity = Capacity::from_bits_per_s(FAST).unwrap();
+            let other = if round & 1 == 0 { 0 } else { scatter(&mut state) % 40 };
+            let latency = scatter(&mut state) % 3 * 10;
+            let spec = LinkParameters {
+                latency: Duration::from_nanos(latency),
+                ..LinkParameters::new(capacity, rule, other)
+            };
+            let (mut link, mut held) = (Admission::new(spec), BTreeMap::new());
+            for _ in 0..30 {
+                let number = scatter(&mut state) % 12;
+                if scatter(&mut state).is_multiple_of(5) {
+                    link.release(Trunk(number.into()), holder(number));
+                    held.remove(&number);
+                    continue;
+                }
+                let demand = small(&mut state);
+                let longer = Duration::from_nanos(demand.deadline().as_nanos() * 4);
+                let demand = demand.with_deadline(longer).unwrap();
+                let mut all: BTreeMap<u64, StreamDemand> = held.clone();
+                let kept = all.get(&number);
+                let charged = kept.map_or(demand, |kept: &StreamDemand| kept.join(&demand));
+                all.insert(number, charged);
+                let all: Vec<StreamDemand> = all.into_values().collect();
+                let rates: u64 = all.iter().map(|it| it.traffic().rate()).sum();
+                let twin = rates <= FAST && levels_fit(&all, (other, latency), doubled);
+                let verdict = link.hold(Trunk(number.into()), holder(number), &demand);
+                let granted = matches!(verdict, AdmissionResult::Granted(_));
+                assert_eq!(granted, twin, "{rule:?} {round}: {all:?}");
+                if twin {
+                    link.commit(Trunk(number.into()), holder(number), None);
+                    held.insert(number, demand);
+                    admitted += 1;
+                } else {
+                    refused += 1;
+                }
+            }
+            // A stream that moves to a later level breaks nothing: what is installed still fits.
+            let all: Vec<StreamDemand> = held.into_values().collect();
+            assert!(levels_fit(&all, (other, latency), doubled), "{rule:?} {round}: {all:?}");
+        }
+        assert!(admitted > 500 && refused > 500, "{rule:?}: {admitted} {refused}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::budget::{for_streams, in_the_way};
 use crate::carrier::Carrier;
-use crate::classes::{ClassTree, Unguaranteed};
+use crate::classes::{ClassTree, Unguaranteed, refuses_contracts};
 use crate::control::data::spec::HopInfo;
 use crate::control::membership::registry::Registry;
 use crate::ids::{NodeId, PublisherId};
@@ -122,7 +122,7 @@ impl Line {
             return LinkParameters { timed: false, ..endless };
         };
         let streams = for_streams(capacity, self.settings.carrier);
-        if self.tree().is_some() {
+        if self.tree().is_some() || refuses_contracts(self.settings.policy) {
             return LinkParameters::new(streams, AdmissionTest::Unguaranteed, 0);
         }
         let other = in_the_way(self.settings.policy, capacity, self.settings.carrier);
@@ -296,7 +296,9 @@ impl Links {
         let hop = registry.record(me)?.neighbours.get(&next)?;
         let line = self.known.get(&hop.link_name)?;
         let Some((tree, capacity)) = line.tree().zip(line.capacity) else {
-            return Some(Seat { link: line.id, class: String::new(), unguaranteed: None });
+            let refuses = line.capacity.is_some() && refuses_contracts(line.settings.policy);
+            let unguaranteed = refuses.then_some(Unguaranteed::Discipline);
+            return Some(Seat { link: line.id, class: String::new(), unguaranteed });
         };
         let from = registry.record(publisher.node)?;
         let tag = Some(from.publishers.get(&publisher)?.tag.clone());

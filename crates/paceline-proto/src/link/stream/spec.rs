@@ -121,7 +121,8 @@ impl StreamSpec {
     /// Returns the stream's terms for the discipline, where one packet of other streams delays the next by at
     /// most `blocked`.
     ///
-    /// A contract contributes its demanded rate and the service curve that admission assumed. The curve
+    /// A contract contributes the share and the service curve that admission assumed. The share is the demanded rate, and
+    /// at least the rate that serves the burst within the deadline less `blocked`, twice. The curve
     /// serves the burst within the deadline less `blocked`, and continues at the rate: the peak rate for samples
     /// that vary in size, because a curve begins again whenever the stream has nothing to send. Samples begin early if
     /// admission counts on it. The longest one then takes at most two thirds of the deadline there, which
@@ -137,11 +138,12 @@ impl StreamSpec {
         let Some((contract, demand)) = self.contract.zip(self.demand) else { return terms };
         let early =
             demand.saves_loss && wire.time_of(demand.bytes) <= contract.deadline.mul_div(3, 4);
-        let terms = terms.with_rate(demand.bytes_per_s).with_early_begin(early);
+        let left = contract.deadline.saturating_sub(blocked).max(Duration::from_nanos(1));
+        let rate = demand.bytes_per_s.max(share(demand.burst, left.saturating_sub(blocked)));
+        let terms = terms.with_rate(rate).with_early_begin(early);
         let bits = demand.bytes_per_s.clamp(1, Terms::RATE_MAX) * 8;
         let (burst, bits) =
             if demand.varies { peak(&contract, &demand) } else { (demand.burst, bits) };
-        let left = contract.deadline.saturating_sub(blocked).max(Duration::from_nanos(1));
         let curves = Curves {
             real_time: Curve::burst(burst, left, bits).ok(),
             link_share: Curve::linear(bits).ok(),
@@ -191,6 +193,12 @@ impl StreamSpec {
             usize::try_from(periods).unwrap_or(CONTRACTED_MAX).clamp(2, CONTRACTED_MAX - 2) + 2
         })
     }
+}
+
+/// Returns the rate in bytes per second that serves `burst` bytes within `left`.
+fn share(burst: u64, left: Duration) -> u64 {
+    let rate = (u128::from(burst) * 1_000_000_000).div_ceil(u128::from(left.as_nanos().max(1)));
+    u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
 /// Returns the burst in bytes and the rate in bits per second of the longest sample in each period.

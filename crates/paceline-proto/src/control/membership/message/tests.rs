@@ -274,7 +274,7 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         any::<bool>().prop_map(|missing| RefusalReason::Opposite { missing }),
         any::<bool>().prop_map(|shared| RefusalReason::NoSecondPath { shared }),
         subscription_id().prop_map(|other| RefusalReason::SpareMeets { other }),
-        (0..3u8).prop_map(|code| RefusalReason::NoGuarantee {
+        (0..4u8).prop_map(|code| RefusalReason::NoGuarantee {
             why: Unguaranteed::from_code(code).unwrap(),
         }),
         (any::<u64>(), lack())
