@@ -6,7 +6,7 @@ use crate::bench::clock;
 use crate::bench::protocol::{Message, Paced};
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
-use paceline::{Node, Publisher, Sample, Subscription};
+use paceline::{Node, Publisher, Sample, SubscriberBuilder, Subscription};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ pub(super) fn pong(node: &Node, bytes: usize, proxy: Option<&str>, paced: &Paced
     let mut publisher = declare(node, PONG, bytes, paced)?;
     let mut builder = node.subscriber(PING);
     if let Some(proxy) = proxy {
-        builder = super::proxied::placed(builder, proxy)?;
+        builder = placed(builder, proxy)?;
     }
     if let Some(within) = paced.within_ms {
         builder = builder.within(Duration::from_millis(within));
@@ -90,6 +90,15 @@ pub(super) fn pong(node: &Node, bytes: usize, proxy: Option<&str>, paced: &Paced
         is_over.store(true, Ordering::Relaxed);
         flood.join().ok().context("the thread of the other stream panicked")?
     })
+}
+
+/// Sets the place of the proxy.
+pub(super) fn placed<'a>(
+    builder: SubscriberBuilder<'a>,
+    proxy: &str,
+) -> Result<SubscriberBuilder<'a>> {
+    let proxy = proxy.parse().with_context(|| format!("proxy {proxy}"))?;
+    Ok(builder.proxy(proxy))
 }
 
 fn declare(node: &Node, tag: &str, bytes: usize, paced: &Paced) -> Result<Publisher> {

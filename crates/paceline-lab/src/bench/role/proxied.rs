@@ -1,10 +1,11 @@
 //! A node on a path with a proxy: it relays, echoes, publishes or subscribes.
 
+use super::paced::placed;
 use super::ping::{await_path, round_trips};
 use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::protocol::{Message, Proxied, ProxiedTask};
 use anyhow::{Context as _, Result, anyhow};
-use paceline::{Node, Sample, SubscriberBuilder};
+use paceline::{Node, Sample};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -51,14 +52,6 @@ pub(super) fn run(task: &Proxied) -> Result<()> {
     }
     node.close();
     Ok(())
-}
-
-pub(super) fn placed<'a>(
-    builder: SubscriberBuilder<'a>,
-    proxy: &str,
-) -> Result<SubscriberBuilder<'a>> {
-    let proxy = proxy.parse().with_context(|| format!("proxy {proxy}"))?;
-    Ok(builder.proxy(proxy))
 }
 
 fn ping(node: &Node, bytes: usize, warm_up: u32, count: u32) -> Result<()> {
