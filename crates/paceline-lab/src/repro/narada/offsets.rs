@@ -79,8 +79,8 @@ const SETTLED: u64 = 1_800 * SECOND;
 /// the wander.
 const OTHERS: [(&str, u64, u64); 3] = [
     ("slow by 200 ppm", 2_160, 0),
-    ("wandering by ± 5 ppm every half hour", 0, 10_000),
-    ("slow by 50 ppm, wandering by ± 25 ppm", 540, 50_000),
+    ("wandering by ± 10 ppm every half hour", 0, 10_000),
+    ("slow by 50 ppm, wandering by ± 50 ppm", 540, 50_000),
 ];
 
 /// The sum of the drift, in milliseconds, of a machine for which the paper prints none.
