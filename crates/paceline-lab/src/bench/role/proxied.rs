@@ -4,7 +4,7 @@ use super::paced::placed;
 use super::ping::{await_path, round_trips};
 use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::protocol::{Message, Proxied, ProxiedTask};
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Result, anyhow};
 use paceline::{Node, Sample};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};

@@ -328,7 +328,8 @@ mod tests {
         let end_systems = end_systems(costs).unwrap();
         let is_met = |number: usize, setup: Setup| {
             let mut section = Section::new("planted").repeatable();
-            rows(&mut section, (number as u32, LOADS[number - 1]), &run(setup).unwrap());
+            let name = u32::try_from(number).unwrap();
+            rows(&mut section, (name, LOADS[number - 1]), &run(setup).unwrap());
             section.is_met()
         };
         let setup = |number: usize| LOADS[number - 1].unpoliced(costs, end_systems, TIME).unwrap();

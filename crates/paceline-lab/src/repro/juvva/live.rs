@@ -2,9 +2,8 @@
 //! loopback interface.
 
 use super::segment;
-use crate::bench::protocol::Paced;
 use crate::bench::proxied::{
-    BETWEEN, Conditions, GROUP, PacedTrips, Streamed, Way, paced_trips, round_trips, stream,
+    BETWEEN, Conditions, GROUP, Paced, PacedTrips, Streamed, Way, paced_trips, round_trips, stream,
 };
 use crate::bench::report::{Bound, Section, Table, Unit};
 use crate::bench::stats::count;
