@@ -181,7 +181,7 @@ pub(super) fn sections(seconds: u32, figures: &Figures) -> Result<Vec<Section>> 
     Ok(vec![
         far.reduction(("Figures 16 and 17: trans-Atlantic, ± 20 ms", 0.25), &[16, 17], figures)?,
         far.slices("Figure 18: slices of the threads, trans-Atlantic", 18, figures)?,
-        near.reduction(("Figure 19: cluster, ± 1 ms", 0.75), &[19], figures)?,
+        near.reduction(("Figure 19: cluster, ± 1 ms", 1.0), &[19], figures)?,
         dense.reduction(("Figure 20: spacing of 500 µs, ± 1 ms", 1.0), &[20], figures)?,
     ])
 }
