@@ -1,5 +1,5 @@
-//! Runs every benchmark and example in the documents for some seconds, without checking a figure, and for `cargo xtask
-//! long` the benchmarks with bounds at their full length.
+//! Runs every benchmark and example in the documents for some seconds, checking only bounds on figures in virtual time, and
+//! for `cargo xtask long` the benchmarks and reproductions with bounds at their full length.
 
 use crate::runner::{self, Logs, Share, lock};
 use crate::setup;
@@ -86,15 +86,19 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Example, "scale", &["nodes=30", "streams=300", "seconds=1"], Nothing),
 ];
 
-/// The benchmarks whose bounds `cargo xtask long` checks: those that end in about a minute.
-const BOUNDED: &[(&str, &[&str], Need)] = &[
-    ("fanout", &[], Nothing),
-    ("hop", &[], Nothing),
-    ("meet", &[], Nothing),
-    ("plain", &[], Nothing),
-    ("playout", &[], Root),
-    ("pull", &[], Root),
-    ("storm", &["--duration", "5s"], Root),
+/// The benchmarks and reproductions whose bounds `cargo xtask long` checks: those that end in some minutes.
+const BOUNDED: &[(Program, &str, &[&str], Need)] = &[
+    (Bench, "fanout", &[], Nothing),
+    (Bench, "hop", &[], Nothing),
+    (Bench, "meet", &[], Nothing),
+    (Bench, "plain", &[], Nothing),
+    (Bench, "playout", &[], Root),
+    (Bench, "pull", &[], Root),
+    (Bench, "storm", &["--duration", "5s"], Root),
+    (Repro, "christie-1995", &[], Nothing),
+    (Repro, "juvva-1999", &[], Root),
+    (Repro, "narada-2005", &["time"], Nothing),
+    (Repro, "west-schwan", &[], Nothing),
 ];
 
 /// Programs in the documents that this step does not run, with the reasons.
@@ -200,13 +204,15 @@ fn outcome(ran: usize, crowded: usize, failed: &[String]) -> Outcome {
 /// of those that missed a bound or ended with an error.
 pub(crate) fn bounded(root: &Path) -> anyhow::Result<Vec<&'static str>> {
     let mut failed = Vec::new();
-    for &(name, args, need) in BOUNDED {
+    for &(program, name, args, need) in BOUNDED {
+        let (shown, word) =
+            (shown(program, name), if program == Repro { "repro" } else { "bench" });
         if let Some(lack) = lack(need) {
-            println!("skipped: bench {name}: {lack}");
+            println!("skipped: {shown}: {lack}");
             continue;
         }
         let mut command = Command::new(crate::web::lab(root));
-        let status = command.current_dir(root).args(["bench", name]).args(args).status();
+        let status = command.current_dir(root).args([word, name]).args(args).status();
         if !status.context("cannot start paceline-lab")?.success() {
             failed.push(name);
         }
@@ -330,8 +336,13 @@ mod tests {
 
     #[test]
     fn benchmarks_with_bounds_are_in_the_documents() {
-        for (name, ..) in BOUNDED {
-            assert!(RUNS.iter().any(|run| (run.0, run.1) == (Bench, *name)), "{name}");
+        for (program, name, ..) in BOUNDED {
+            assert!(RUNS.iter().any(|run| (run.0, run.1) == (*program, *name)), "{name}");
+        }
+        // Every reproduction has bounds.
+        let reproductions = RUNS.iter().filter(|run| run.0 == Repro);
+        for (program, name, ..) in reproductions {
+            assert!(BOUNDED.iter().any(|run| (run.0, run.1) == (*program, *name)), "{name}");
         }
     }
 

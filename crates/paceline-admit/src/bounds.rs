@@ -12,7 +12,6 @@ use paceline_sched::{Capacity, Duration};
 
 pub mod edf;
 pub mod jobs;
-pub mod rfc2212;
 #[cfg(test)]
 mod tests;
 

@@ -22,8 +22,8 @@
 //! reservations.
 //!
 //! Papers: Christie 1995, §4.1.2 (REQUEST_ADMIT, REQUEST_ACCEPT, REQUEST_DENIED, NOTIFY_CLOSE,
-//! RECVD_CLOSE, REQUEST_STATUS, REPORT_STATUS) and §2.3.1 (Tenet: reserve on the forward path,
-//! relax on the return path); RFC 2205 (soft state, refreshes, blockade); RFC 2961 (lists of
+//! RECVD_CLOSE; REQUEST_STATUS and REPORT_STATUS are not implemented) and §2.3.1 (Tenet: reserve on
+//! the forward path, relax on the return path); RFC 2205 (soft state, refreshes, blockade); RFC 2961 (lists of
 //! refreshes, retransmission).
 
 mod classes;
@@ -47,7 +47,7 @@ pub use timing::Timing;
 
 use crate::demand::StreamDemand;
 use crate::link::{Admission, Holder, Trunk};
-use message::{Admit, HopShare, NAMES_MAX, Report, Standing};
+use message::{Admit, HopShare};
 use paceline_sched::{Duration, Instant};
 use state::{Entry, Past};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -144,13 +144,6 @@ pub enum ReserveOutput {
     Idle {
         /// The reservation.
         key: Key,
-    },
-    /// A neighbour's report, in answer to [`Reservations::ask_status`].
-    Status {
-        /// The neighbour.
-        from: NodeIndex,
-        /// One page of the report.
-        report: Report,
     },
 }
 
@@ -328,13 +321,6 @@ impl Reservations {
             ReserveMessage::Close(name) => self.handle_close(from, name),
             ReserveMessage::Closed(name) => self.handle_closed(from, name),
             ReserveMessage::Refresh(refresh) => self.handle_refresh(from, &refresh),
-            ReserveMessage::Status { page } => {
-                let report = self.report(page);
-                self.send(from, ReserveMessage::Report(report));
-            }
-            ReserveMessage::Report(report) => {
-                self.outputs.push_back(ReserveOutput::Status { from, report })
-            }
         }
     }
 
@@ -354,34 +340,6 @@ impl Reservations {
     #[must_use]
     pub fn next_wake(&self) -> Instant {
         self.wakes.first().map_or(Instant::FAR, |(at, _)| *at)
-    }
-
-    /// Requests a page of a neighbour's reservations.
-    pub fn ask_status(&mut self, to: NodeIndex, page: u32) {
-        self.send(to, ReserveMessage::Status { page });
-    }
-
-    /// Returns one page of this node's reservations.
-    #[must_use]
-    pub fn report(&self, page: u32) -> Report {
-        let pages = self.entries.len().div_ceil(NAMES_MAX).max(1);
-        let first = usize::try_from(page).unwrap_or(usize::MAX).saturating_mul(NAMES_MAX);
-        let standings = self.entries.iter().skip(first).take(NAMES_MAX);
-        let rates = |of: fn(&Admission) -> u64| self.links.values().map(of).sum();
-        Report {
-            page,
-            pages: u32::try_from(pages).unwrap_or(u32::MAX),
-            held: rates(|link| link.ledger().held.rate),
-            installed: rates(|link| link.ledger().installed.rate),
-            standings: standings.filter_map(|(_, entry)| self.standing(entry)).collect(),
-        }
-    }
-
-    fn standing(&self, entry: &Entry) -> Option<Standing> {
-        let version = entry.installed.as_ref().or(entry.tentative.as_ref())?;
-        let installed = entry.installed.is_some();
-        let end = if installed { entry.up_until.min(entry.down_until) } else { version.until };
-        Some(Standing { name: version.ask.name, installed, left: end.since(self.now) })
     }
 
     /// Returns the installed version of a reservation.

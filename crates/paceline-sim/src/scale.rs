@@ -4,7 +4,10 @@
 //! site, called an end. Each end publishes on tags of its own and subscribes, by one pattern, to those of the
 //! next end. Every sample thus takes two hops, and every hub forwards all samples of its site.
 //!
-//! Sites are not connected to each other. Within a connected network every node knows every publisher and
+//! Sites are connected only if the plan has a backbone: a line of their hubs, and one subscription in each site to a
+//! stream half the line away. Otherwise sites share nothing, so their sums grow with their number by construction.
+//!
+//! Within a connected network every node knows every publisher and
 //! subscription and computes all paths. That costs each node memory in proportion to the publishers and time
 //! in proportion to the square of the nodes (docs/benchmarks/scale.md). A thousand nodes with a hundred thousand
 //! publishers are therefore many networks, not one. A plan with one site measures the cost of a single
@@ -36,6 +39,10 @@ pub struct ScalePlan {
     pub bytes: usize,
     /// The capacity of each direction of each link; `None` means unlimited.
     pub capacity: Option<Capacity>,
+    /// The capacity of each direction of each link of the line that joins the hubs of neighbouring sites. With it, the
+    /// first end of each site subscribes to the first end of the site half the line away, instead of its neighbour.
+    /// `None` leaves the sites unconnected.
+    pub backbone: Option<Capacity>,
     /// The duration of publishing, in seconds.
     pub seconds: u64,
     /// The number of different phases within a period at which publishers publish; 1 for all at once.
@@ -49,6 +56,8 @@ pub struct ScaleResult {
     pub published: u64,
     /// Samples delivered.
     pub delivered: u64,
+    /// The part of them that crossed the backbone.
+    pub crossed: u64,
     /// Samples sent over a hop, each hop counted.
     pub hops: u64,
     /// Frames on all wires, including acknowledgements.
@@ -65,7 +74,9 @@ pub struct Network {
     pub world: World,
     plan: ScalePlan,
     publishers: Vec<Pub>,
+    /// The subscriptions within a site, and those across the backbone.
     subscriptions: Vec<Sub>,
+    crossing: Vec<Sub>,
 }
 
 /// Adds the nodes. Returns them by site, hub first.
@@ -88,7 +99,14 @@ impl Network {
         world.keep_deliveries(false);
         let sites = sites(&mut world, plan);
         let ends: usize = sites.iter().map(|site| site.len() - 1).sum();
+        if plan.backbone.is_some() {
+            let hubs: Vec<NodeIx> = sites.iter().filter_map(|site| site.first().copied()).collect();
+            for (&hub, &next) in hubs.iter().zip(hubs.iter().skip(1)) {
+                world.connect(hub, next, LinkPlan { capacity: plan.backbone });
+            }
+        }
         let (mut publishers, mut subscriptions) = (Vec::new(), Vec::new());
+        let mut crossing = Vec::new();
         let mut left = plan.streams;
         let mut ends_left = ends;
         for (number, site) in sites.iter().enumerate() {
@@ -101,12 +119,17 @@ impl Network {
                     let tag = format!("s{number}/{place}/{stream}");
                     publishers.push(world.publish(end, data(&tag)));
                 }
+                if plan.backbone.is_some() && place == 0 && sites.len() > 1 {
+                    let far = (number + sites.len() / 2) % sites.len();
+                    crossing.push(world.subscribe(end, all(&format!("s{far}/0/*"))));
+                    continue;
+                }
                 let next = (place + 1) % ends.len();
                 subscriptions.push(world.subscribe(end, all(&format!("s{number}/{next}/*"))));
             }
         }
         world.run_for(Duration::from_secs(5));
-        Self { world, plan, publishers, subscriptions }
+        Self { world, plan, publishers, subscriptions, crossing }
     }
 
     /// Publishes as planned, and lets one further second pass for samples in flight.
@@ -132,9 +155,15 @@ impl Network {
         let (turns, frames) = (world.turns() - turns, world.frames() - frames);
         let published = count * publishers.len() as u64;
         let mut outcome = ScaleResult { published, turns, frames, ..ScaleResult::default() };
-        for &subscription in &self.subscriptions {
+        for (&subscription, crosses) in self
+            .subscriptions
+            .iter()
+            .map(|subscription| (subscription, false))
+            .chain(self.crossing.iter().map(|subscription| (subscription, true)))
+        {
             let counted = self.world.counted(subscription);
             outcome.delivered += counted.samples;
+            outcome.crossed += if crosses { counted.samples } else { 0 };
             outcome.ages.merge(&counted.ages);
         }
         outcome.hops = self.world.hops();

@@ -10,6 +10,7 @@ const SMALL: ScalePlan = ScalePlan {
     hertz: 10,
     bytes: 100,
     capacity: None,
+    backbone: None,
     seconds: 3,
     phases: 1,
 };
@@ -25,6 +26,29 @@ fn every_sample_takes_two_hops_and_is_delivered_once() {
         assert_eq!(outcome.hops, 18_000);
         assert!(outcome.ages.max() <= Duration::from_millis(40), "{}", outcome.ages.max());
         assert_eq!(Network::new(1, plan).run(), outcome, "the same again");
+    }
+}
+
+#[test]
+fn a_full_backbone_limits_only_the_streams_that_cross_it() {
+    let mbit = Capacity::from_bits_per_s(1_000_000).ok();
+    let full = |nodes: usize| {
+        let sites = nodes / 5;
+        let load = ScalePlan { streams: nodes - sites, hertz: 250, bytes: 1_000, ..SMALL };
+        let plan = ScalePlan { nodes, capacity: mbit, backbone: mbit, phases: 10, ..load };
+        let alone = Network::new(1, ScalePlan { backbone: None, ..plan }).run();
+        let joined = Network::new(1, plan).run();
+        let each = alone.delivered / (nodes - sites) as u64;
+        let local = (joined.delivered - joined.crossed) / (nodes - 2 * sites) as u64;
+        // The links of the ends stay full, with less than 2 % for the registry of the whole network.
+        assert!(local * 100 >= each * 98 && local <= each, "{nodes}: {local} of {each}");
+        joined.crossed
+    };
+    // Twice the middle link: 108 samples per second in each direction, for 4 s with the backlog.
+    let (few, many) = (full(20), full(40));
+    println!("{few} {many}");
+    for crossed in [few, many] {
+        assert!((600..=2 * 4 * 112).contains(&crossed), "{crossed}");
     }
 }
 

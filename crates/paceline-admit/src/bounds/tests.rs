@@ -1,7 +1,6 @@
 //! Worked examples, and comparisons of each bound with the exact value for every instant.
 
 use super::edf::{Due, feasible, least_deadline};
-use super::rfc2212::ErrorTerms;
 use super::*;
 
 fn mbit(rate: u64) -> Capacity {
@@ -80,32 +79,6 @@ fn capacity_left_by_others_is_a_server() {
         static_priority(link, Sum { burst: 0, rate: 80_000_001 }, Sum::of(&[first]), 0),
         None
     );
-}
-
-#[test]
-fn rfc_2212_has_the_worked_delay_and_buffer() {
-    // 1.25 MB/s, 12.5 MB/s, reserved 2.5 MB/s.
-    let dual = Dual { peak_burst: 1_500, peak_rate: 100_000_000, burst: 22_500, rate: 10_000_000 };
-    let traffic = Traffic::new(dual, 1_500, 1_000).unwrap();
-    let terms = ErrorTerms { bytes: 4_500, time: micros(360) };
-    assert_eq!(terms.delay(&traffic, 20_000_000), Some(Duration::from_nanos(10_226_667)));
-    assert_eq!(terms.buffer(&traffic, 20_000_000), Some(25_200));
-    assert_eq!(terms.delay(&traffic, 9_999_999), None);
-    let hop = ErrorTerms::fair(1_500, 1_500, mbit(100));
-    assert_eq!(hop, ErrorTerms { bytes: 1_500, time: micros(120) });
-    assert_eq!(hop.then(hop).then(hop), terms);
-    let within = Duration::from_nanos(10_226_667);
-    assert_eq!(terms.rate_for(&traffic, within, 100_000_000), Some(20_000_000));
-    assert_eq!(terms.rate_for(&traffic, micros(360), u64::MAX >> 20), None);
-    // A slack of (22,500 + 4,500) bytes from 20 to 18 Mbit/s: 12 − 10.8 ms.
-    let left = terms.take_slack(&traffic, 20_000_000, 18_000_000, micros(2_000));
-    assert_eq!(left, Some(micros(800)));
-    assert_eq!(terms.take_slack(&traffic, 20_000_000, 18_000_000, micros(1_199)), None);
-    // Above the peak rate, the delay is that of a wire of that rate: M/R.
-    assert_eq!(ErrorTerms::default().delay(&traffic, 200_000_000), Some(micros(60)));
-    // X = p if the reserved rate is above p and the pieces cross late.
-    let near = ErrorTerms { bytes: 0, time: micros(10) };
-    assert_eq!(near.buffer(&traffic, 200_000_000), Some(1_500 + 125));
 }
 
 /// A deterministic pseudo-random number.

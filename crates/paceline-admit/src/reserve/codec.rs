@@ -3,7 +3,7 @@
 
 use super::message::{
     Accept, Admit, Deny, HopShare, Key, LABEL_MAX, NAMES_MAX, Name, NodeIndex, PATH_MAX, PERIODS,
-    Reason, Refresh, Report, ReserveMessage, Scaled, Share, Stamp, Standing, Wanted,
+    Reason, Refresh, ReserveMessage, Scaled, Share, Stamp, Wanted,
 };
 use crate::link::Trunk;
 use crate::staircase::Staircase;
@@ -71,15 +71,6 @@ pub fn encode(message: &ReserveMessage, out: &mut Vec<u8>) {
         ReserveMessage::Refresh(refresh) => {
             to.byte(5).byte(refresh.back.into()).number(refresh.period.as_nanos());
             to.list(&refresh.names, |to, name| to.name(*name));
-        }
-        ReserveMessage::Status { page } => _ = to.byte(6).number(u64::from(*page)),
-        ReserveMessage::Report(report) => {
-            to.byte(7).number(report.page.into()).number(report.pages.into());
-            to.number(report.held).number(report.installed);
-            to.list(&report.standings, |to, standing| {
-                to.name(standing.name).byte(standing.installed.into());
-                to.number(standing.left.as_nanos())
-            });
         }
     }
 }
@@ -244,20 +235,6 @@ pub fn decode(bytes: &[u8]) -> Result<ReserveMessage> {
             back: from.flag("back")?,
             period: from.period()?,
             names: from.list(NAMES_MAX, "names", Reader::name)?,
-        }),
-        6 => ReserveMessage::Status { page: from.number32("page")? },
-        7 => ReserveMessage::Report(Report {
-            page: from.number32("page")?,
-            pages: from.number32("pages")?,
-            held: from.number("held")?,
-            installed: from.number("installed")?,
-            standings: from.list(NAMES_MAX, "standings", |from| {
-                Ok(Standing {
-                    name: from.name()?,
-                    installed: from.flag("installed")?,
-                    left: from.duration("left")?,
-                })
-            })?,
         }),
         _ => return Err(CodecError::Invalid("kind")),
     };

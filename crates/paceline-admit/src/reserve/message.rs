@@ -254,32 +254,6 @@ pub struct Refresh {
     pub names: Vec<Name>,
 }
 
-/// The state of one reservation at a node.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Standing {
-    /// The reservation and its version.
-    pub name: Name,
-    /// True if installed, false if tentative.
-    pub installed: bool,
-    /// The remaining lifetime, or the remaining wait for an answer.
-    pub left: Duration,
-}
-
-/// One page of the reservations of a node.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Report {
-    /// The page number, from 0.
-    pub page: u32,
-    /// The number of pages.
-    pub pages: u32,
-    /// The reserved rate of all links in bits per second, tentative or installed.
-    pub held: u64,
-    /// The installed rate of all links in bits per second.
-    pub installed: u64,
-    /// The reservations, in order of their keys.
-    pub standings: Vec<Standing>,
-}
-
 /// A message between neighbours.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ReserveMessage {
@@ -295,20 +269,13 @@ pub enum ReserveMessage {
     Closed(Name),
     /// Refreshes reservations.
     Refresh(Refresh),
-    /// Requests a page of the node's reservations.
-    Status {
-        /// The page number, from 0.
-        page: u32,
-    },
-    /// Answers [`ReserveMessage::Status`].
-    Report(Report),
 }
 
 /// The maximum number of nodes of a path.
 pub const PATH_MAX: usize = 32;
 /// The maximum length of a label in bytes.
 pub const LABEL_MAX: usize = 1_024;
-/// The maximum number of reservations in one [`Refresh`] or [`Report`].
+/// The maximum number of reservations in one [`Refresh`].
 pub const NAMES_MAX: usize = 64;
 /// The minimum and the maximum of R.
 pub const PERIODS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(3_600));

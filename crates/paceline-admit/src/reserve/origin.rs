@@ -2,8 +2,8 @@
 
 use super::legs::Here;
 use super::message::{
-    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, Name, NodeIndex, PATH_MAX, Reason, Refresh,
-    ReserveMessage, Scaled, Stamp, Wanted,
+    Accept, Admit, Deny, HopShare, Key, LABEL_MAX, NAMES_MAX, Name, NodeIndex, PATH_MAX, Reason,
+    Refresh, ReserveMessage, Scaled, Stamp, Wanted,
 };
 use super::state::{Entry, Freed, Origin, Version};
 use super::{Granted, LinkId, PathAnswer, Reservations, ReserveOutput};
@@ -389,7 +389,7 @@ impl Reservations {
     pub(super) fn send_refreshes(&mut self, mut due: Vec<(NodeIndex, Duration, Name)>) {
         due.sort_unstable();
         for group in due.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            for names in group.chunks(super::NAMES_MAX) {
+            for names in group.chunks(NAMES_MAX) {
                 let Some(&(to, period, _)) = names.first() else { continue };
                 let names = names.iter().map(|(_, _, name)| *name).collect();
                 self.send(to, ReserveMessage::Refresh(Refresh { back: false, period, names }));

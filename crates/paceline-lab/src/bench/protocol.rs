@@ -260,6 +260,8 @@ pub(super) struct Proxied {
     pub(super) name: String,
     /// True unless it joins the other processes of its host.
     pub(super) isolated: bool,
+    /// True to reserve processors for the node's threads.
+    pub(super) is_realtime: bool,
     pub(super) links: Vec<NetLink>,
     /// The policy file, if links use QUIC.
     pub(super) access: Option<PathBuf>,
@@ -280,6 +282,18 @@ pub(super) enum ProxiedTask {
     Pong {
         proxy: Option<String>,
     },
+    /// Publishes samples at a rate and measures the time to the echo of each.
+    PacedPing {
+        bytes: usize,
+        count: u32,
+        paced: Paced,
+    },
+    /// The other end.
+    PacedPong {
+        bytes: usize,
+        proxy: Option<String>,
+        paced: Paced,
+    },
     /// Publishes samples of this size at a rate until `stop`.
     Publish {
         hz: f64,
@@ -290,7 +304,21 @@ pub(super) enum ProxiedTask {
         every: u32,
         proxy: String,
         within_ms: Option<u64>,
+        /// Begins when multicast groups carry this number of streams.
+        grouped: usize,
     },
+}
+
+/// The conditions of round trips at a rate.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct Paced {
+    pub(crate) hz: f64,
+    /// The delay bound of the contract in each direction; `None` requests best effort.
+    pub(crate) within_ms: Option<u64>,
+    /// Both ends publish another stream with this rate and these bytes per sample, by best effort.
+    pub(crate) flood: Option<(f64, usize)>,
+    /// A thread for each core of the publisher's host never sleeps.
+    pub(crate) is_busy: bool,
 }
 
 /// The decisions that a child process makes.

@@ -5,8 +5,9 @@ use super::child::Child;
 use super::interrupt;
 use super::machine::cpu_seconds;
 use super::meet::free_port;
+pub(crate) use super::protocol::Paced;
 use super::protocol::{Message, NetLink, Proxied, ProxiedTask, Role};
-use super::stats::{count, float};
+use super::stats::{count as count_of, float};
 use anyhow::{Context as _, Result};
 use paceline::class::Policy;
 use paceline_tool::scratch::Scratch;
@@ -28,6 +29,24 @@ pub(crate) enum Way {
     Relays(usize),
     /// Two linked hosts, both also linked to a third one.
     Triangle,
+}
+
+/// The resources of a way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Conditions {
+    /// The capacity of each link in each direction; `None` for no limit.
+    pub(crate) capacity_bits_per_s: Option<u64>,
+    /// True to reserve processors for the threads of all nodes.
+    pub(crate) is_realtime: bool,
+}
+
+/// Measured round trips at a rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PacedTrips {
+    pub(crate) mean_micros: f64,
+    pub(crate) p99_micros: f64,
+    /// The part of samples without an echo, in percent.
+    pub(crate) lost_percent: f64,
 }
 
 /// Measured round trips.
@@ -53,7 +72,11 @@ pub(crate) struct Streamed {
 type Join = (usize, usize);
 
 /// Starts the processes of a way, the publisher first and the subscriber last.
-fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Child>> {
+fn start(
+    (way, conditions): (Way, Conditions),
+    scratch: &Scratch,
+    ends: [ProxiedTask; 2],
+) -> Result<Vec<Child>> {
     interrupt::install()?;
     let (count, joins): (usize, Vec<Join>) = match way {
         Way::OneHost => (2, Vec::new()),
@@ -67,7 +90,7 @@ fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Chil
             name: format!("link{number}"),
             listen: None,
             connect: None,
-            capacity: None,
+            capacity: conditions.capacity_bits_per_s,
             policy: Policy::default().name().to_owned(),
             tls: None,
             multicast: None,
@@ -95,7 +118,8 @@ fn start(way: Way, scratch: &Scratch, ends: [ProxiedTask; 2]) -> Result<Vec<Chil
         };
         let isolated = !matches!(way, Way::OneHost);
         let dir = if isolated { scratch.host() } else { shared.clone() };
-        let task = Proxied { name: name.clone(), isolated, links, access: None, task };
+        let is_realtime = conditions.is_realtime;
+        let task = Proxied { name: name.clone(), isolated, is_realtime, links, access: None, task };
         let mut child = Child::start(&name, &Role::Proxied(task), None, &dir)?;
         child.expect_ready()?;
         children.push(child);
@@ -127,7 +151,7 @@ pub(crate) fn round_trips(
 ) -> Result<RoundTrips> {
     let ping = ProxiedTask::Ping { bytes, warm_up: WARM_UP, count: trips };
     let pong = ProxiedTask::Pong { proxy: proxy.map(str::to_owned) };
-    let mut children = start(way, scratch, [ping, pong])?;
+    let mut children = start((way, Conditions::default()), scratch, [ping, pong])?;
     let first = children.first_mut().context("the publisher")?;
     wait_for(first, "the path", |message| matches!(message, Message::Started))?;
     let before = used(&children)?;
@@ -138,10 +162,36 @@ pub(crate) fn round_trips(
     children.iter_mut().try_for_each(Child::stop)?;
     let all = f64::from(trips + WARM_UP);
     let cpu = after.iter().zip(&before).map(|(after, before)| (after - before) * 1e6 / all);
-    let mean = |group: &[u64]| float(group.iter().sum()) / count(group.len()) / 1e3;
+    let mean = |group: &[u64]| float(group.iter().sum()) / count_of(group.len()) / 1e3;
     // Other programs can only add to a delay, so the least mean is the one with the least of them.
     let mean_micros = nanos.chunks(GROUP).map(mean).fold(f64::INFINITY, f64::min);
     Ok(RoundTrips { mean_micros, cpu_micros: cpu.collect() })
+}
+
+/// Measures `count` round trips of `bytes` bytes at a rate: there with the proxy, and back without one.
+pub(crate) fn paced_trips(
+    (way, proxy): (Way, Option<&str>),
+    (bytes, count): (usize, u32),
+    (paced, conditions): (Paced, Conditions),
+    scratch: &Scratch,
+) -> Result<PacedTrips> {
+    let ping = ProxiedTask::PacedPing { bytes, count, paced };
+    let pong = ProxiedTask::PacedPong { bytes, proxy: proxy.map(str::to_owned), paced };
+    let mut children = start((way, conditions), scratch, [ping, pong])?;
+    let first = children.first_mut().context("the publisher")?;
+    wait_for(first, "the path", |message| matches!(message, Message::Started))?;
+    let done = wait_for(first, "round trips", |it| matches!(it, Message::RoundTrips { .. }))?;
+    let Message::RoundTrips { mut nanos } = done else { anyhow::bail!("no round trips") };
+    children.iter_mut().try_for_each(Child::stop)?;
+    nanos.sort_unstable();
+    let (all, sum) = (nanos.len(), nanos.iter().sum());
+    // Not a number if nothing arrived.
+    let p99 = nanos.get(all * 99 / 100).map_or(f64::NAN, |nanos| float(*nanos));
+    Ok(PacedTrips {
+        mean_micros: float(sum) / count_of(all) / 1e3,
+        p99_micros: p99 / 1e3,
+        lost_percent: 100.0 * (1.0 - count_of(all) / f64::from(count)),
+    })
 }
 
 /// Measures a stream over one node between publisher and subscriber, of which one sample in `every` is subscribed to.
@@ -152,8 +202,10 @@ pub(crate) fn stream(
     scratch: &Scratch,
 ) -> Result<Streamed> {
     let publish = ProxiedTask::Publish { hz, bytes };
-    let subscribe = ProxiedTask::Subscribe { every, proxy: proxy.to_owned(), within_ms: None };
-    let mut children = start(Way::Relays(1), scratch, [publish, subscribe])?;
+    let subscribe =
+        ProxiedTask::Subscribe { every, proxy: proxy.to_owned(), within_ms: None, grouped: 0 };
+    let mut children =
+        start((Way::Relays(1), Conditions::default()), scratch, [publish, subscribe])?;
     let last = children.last_mut().context("the subscriber")?;
     wait_for(last, "the stream", |message| matches!(message, Message::Started))?;
     let (began, before) = (Instant::now(), used(&children)?);

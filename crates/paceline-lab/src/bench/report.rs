@@ -88,6 +88,8 @@ pub(crate) struct Section {
     notes: Vec<String>,
     load: Option<Load>,
     load_plain_zenoh: Option<Load>,
+    /// True if the figures do not depend on the machine, as in virtual time. Then a short run checks the bounds too.
+    is_repeatable: bool,
 }
 
 /// The whole result of a benchmark.
@@ -98,7 +100,7 @@ pub(crate) struct Report {
     machine: Machine,
     sections: Vec<Section>,
     holds: bool,
-    /// True if no bound was checked.
+    /// True if only bounds on figures that do not depend on the machine were checked.
     short: bool,
     /// The required figures without a value; only in a short run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -122,7 +124,14 @@ impl Section {
             notes: Vec::new(),
             load: None,
             load_plain_zenoh: None,
+            is_repeatable: false,
         }
+    }
+
+    /// Declares that the figures do not depend on the machine, so that a short run checks their bounds too.
+    pub(crate) fn repeatable(mut self) -> Self {
+        self.is_repeatable = true;
+        self
     }
 
     /// Uses only one value column, with this heading.
@@ -186,7 +195,7 @@ impl Section {
     }
 
     /// Returns true if every checked row meets its bound.
-    pub(super) fn is_met(&self) -> bool {
+    pub(crate) fn is_met(&self) -> bool {
         self.rows.iter().all(|row| row.holds != Some(false))
     }
 
@@ -232,7 +241,7 @@ impl Report {
 
     /// Adds a section and prints it immediately.
     pub(crate) fn add(&mut self, mut section: Section, output: &OutputArgs) {
-        if output.short {
+        if output.short && !section.is_repeatable {
             self.missing.extend(section.unchecked());
         }
         self.holds &= section.is_met();
@@ -242,13 +251,13 @@ impl Report {
         self.sections.push(section);
     }
 
-    /// Writes the requested output. Returns success if every bound is met, or in a short run if
-    /// every required figure has a value.
+    /// Writes the requested output. Returns success if every bound is met; in a short run, if every bound on a figure that
+    /// does not depend on the machine is met, and every other required figure has a value.
     pub(crate) fn finish(mut self, output: &OutputArgs) -> Result<ExitCode> {
         if output.short {
             self.short = true;
             self.command.push_str(" --short");
-            self.holds = self.missing.is_empty();
+            self.holds &= self.missing.is_empty();
         }
         if output.json {
             println!("{}", serde_json::to_string_pretty(&self)?);
@@ -269,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_run_checks_no_bound_and_fails_if_a_value_is_missing() {
+    fn a_short_run_checks_bounds_in_virtual_time_and_fails_if_a_value_is_missing() {
         let output = |short| OutputArgs { short, json: false, markdown: None };
         let section = |value| {
             let mut section = Section::new("a link");
@@ -277,15 +286,21 @@ mod tests {
             section.show("samples", Unit::Count, f64::NAN, f64::NAN);
             section
         };
-        let ends = |short, value| {
+        let finish = |short, section: Section| {
             let mut report = Report::new("a benchmark", "paceline-lab bench a");
-            report.add(section(value), &output(short));
+            report.add(section, &output(short));
             report.finish(&output(short)).unwrap()
         };
+        let ends = |short, value| finish(short, section(value));
         assert_eq!(ends(false, 1.0), ExitCode::SUCCESS);
         assert_eq!(ends(false, 2.0), ExitCode::FAILURE);
         assert_eq!(ends(true, 2.0), ExitCode::SUCCESS);
         assert_eq!(ends(true, f64::NAN), ExitCode::FAILURE);
+        // Figures in virtual time are the same in a short run.
+        let repeatable = |value| finish(true, section(value).repeatable());
+        assert_eq!(repeatable(1.0), ExitCode::SUCCESS);
+        assert_eq!(repeatable(2.0), ExitCode::FAILURE);
+        assert_eq!(repeatable(f64::NAN), ExitCode::FAILURE);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod engine;
 mod fanout;
 mod flood;
+mod paced;
 mod ping;
 mod playout;
 mod proxied;

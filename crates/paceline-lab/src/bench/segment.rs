@@ -19,7 +19,7 @@ const RANGE: &str = "239.77.0.0/24:7400";
 const CAPACITY_BITS_PER_S: u64 = 200_000_000;
 /// The delay bound, which no sample should reach: a contract keeps the copies of a sample together.
 const WITHIN_MS: u64 = 500;
-/// The time for probes and for the groups of all streams.
+/// The time for probes, after the groups have all streams.
 const SETTLE: Duration = Duration::from_secs(4);
 /// The publisher and the node between are the first hosts, and subscribers are the others.
 const FIRST_SUBSCRIBER: usize = 2;
@@ -132,17 +132,21 @@ pub(crate) fn on_segment(
     let certificates = Certificates::issue(names.iter().map(String::as_str))?;
     let mut tasks =
         vec![ProxiedTask::Publish { hz: audience.hz, bytes: audience.bytes }, ProxiedTask::Relay];
-    let subscribe = |every: &u32| ProxiedTask::Subscribe {
+    let all = if has_groups { audience.every.len() } else { 0 };
+    let subscribe = |(number, every): (usize, &u32)| ProxiedTask::Subscribe {
         every: *every,
         proxy: proxy.to_owned(),
         within_ms: Some(WITHIN_MS),
+        // One of them waits for all.
+        grouped: if number == 0 { all } else { 0 },
     };
-    tasks.extend(audience.every.iter().map(subscribe));
+    tasks.extend(audience.every.iter().enumerate().map(subscribe));
     let mut children = Vec::new();
     for (host, (task, place)) in tasks.into_iter().zip(&hosts.hosts).enumerate() {
         let links = links(host, &certificates, has_groups);
         let (name, access) = (name(host), Some(certificates.policy()));
-        let role = Proxied { name: name.clone(), isolated: true, links, access, task };
+        let role =
+            Proxied { name: name.clone(), isolated: true, is_realtime: false, links, access, task };
         let role = Role::Proxied(role);
         let mut child = Child::start(&name, &role, Some(place.name()), &scratch.host())?;
         child.expect_ready()?;

@@ -64,7 +64,7 @@ fn at(problem: &PlanProblem, node: usize) -> Result<Planned> {
 fn star_costs() -> Result<Section> {
     let title =
         "Appendix A: costs and delays of the star, with K = 1, f = 5, f′ = 1, T = 1, T′ = 5";
-    let mut section = Section::new(title).against_paper();
+    let mut section = Section::new(title).against_paper().repeatable();
     let problem = star(PERIOD, SCALE, 1, Reading::Corrected);
     let (f, f2, t, t2) = (5.0, 1.0, 1.0, 5.0);
     let printed = [
@@ -111,7 +111,7 @@ fn to(problem: &PlanProblem, subscriber: usize) -> usize {
 
 fn star_limits() -> Section {
     let title = "Appendix A: nodes within the limit, by line 4 of the algorithm";
-    let mut section = Section::new(title).headings(["corrected", "literal"]);
+    let mut section = Section::new(title).headings(["corrected", "literal"]).repeatable();
     for (name, limit) in [("2T", Reading::Literal), ("2T′", Reading::Corrected)] {
         let problem = star(PERIOD, SCALE, 1, limit);
         let count = |reading| {
@@ -184,7 +184,7 @@ fn rows() -> Section {
 fn by_bound() -> Result<Section> {
     let title =
         "Seven-node program: node of the proxy by the delay bound Δ, with T = 1 ms and T′ = 3 ms";
-    let mut section = Section::new(title).headings(["planner", "program"]);
+    let mut section = Section::new(title).headings(["planner", "program"]).repeatable();
     for bound in [18, 17, 14, 12, 10, 8, 6] {
         let mut problem = seven_nodes(1, PERIOD, 3, 100);
         for to in problem.tags.iter_mut().flat_map(|tag| &mut tag.subscribers) {

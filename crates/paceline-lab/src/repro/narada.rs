@@ -48,6 +48,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
     for machine in offsets::MACHINES {
         report.add(offsets::section(&machine, &figures)?, &args.output);
     }
+    report.add(offsets::others(), &args.output);
     for section in spacing::sections(seconds, &figures)? {
         report.add(section, &args.output);
     }

@@ -137,3 +137,40 @@ fn fine_section(grid: &Grid) -> Section {
     section.note("The paper states less than 0.8 Mbit/s and attributes it to its locks.");
     section
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A grid in which each interactor gets the rate that `mbits` returns for a period and a number of interactors.
+    fn grid(mbits: impl Fn(u64, usize) -> f64) -> Grid {
+        let cell = |period, count| Measured {
+            mbits_each: mbits(period, count),
+            locked_percent: 0.0,
+            empty_micros: 4.0,
+        };
+        let row = |period: u64| (period, COUNTS.map(|count| cell(period, count)).to_vec());
+        Grid { counts: COUNTS.to_vec(), rows: PERIODS_MS.map(row).to_vec() }
+    }
+
+    /// One packet of 0.5 Mbit per period, shared, and at most 1 Mbit/s each.
+    fn ideal(period: u64, count: usize) -> f64 {
+        let all = 500.0 / f64::from(u32::try_from(period).unwrap());
+        (all / crate::bench::stats::count(count)).min(1.0)
+    }
+
+    #[test]
+    fn bounds_fail_without_the_plateau_or_the_fall() {
+        assert!(coarse_section(&grid(ideal)).is_met());
+        // Planted: a scheduler that ignores its period.
+        assert!(!coarse_section(&grid(|_, _| 1.0)).is_met());
+        // Planted: the lock takes a tenth of each rate at 1 ms, and a fifth at 10 ms.
+        assert!(
+            !coarse_section(&grid(|period, count| {
+                ideal(period, count) * if period == 1 { 0.9 } else { 1.0 }
+            }))
+            .is_met()
+        );
+        assert!(!fine_section(&grid(|_, _| 0.8)).is_met());
+    }
+}

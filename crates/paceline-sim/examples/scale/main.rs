@@ -20,6 +20,7 @@ const DEFAULT: ScalePlan = ScalePlan {
     hertz: 10,
     bytes: 100,
     capacity: None,
+    backbone: None,
     seconds: 10,
     phases: 1,
 };

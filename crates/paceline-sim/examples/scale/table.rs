@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// The node counts of the table.
 const NODES: [usize; 6] = [3, 10, 30, 100, 300, 1_000];
+/// The node counts of sites on a backbone.
+const CONNECTED: [usize; 4] = [20, 40, 60, 100];
 /// Connected networks: nodes, and tags per network.
 const NETWORKS: [(usize, usize); 8] =
     [(3, 1), (10, 1), (30, 1), (100, 1), (10, 10), (10, 100), (30, 30), (100, 10)];
@@ -18,6 +20,17 @@ pub(crate) fn write(folder: &Path) -> io::Result<()> {
     let mut text = HEAD.to_owned();
     for (nodes, rate) in &rates {
         let _ = writeln!(text, "| {nodes} | {} | {rate} | {} |", ends(*nodes), rate / ends(*nodes));
+    }
+    text.push_str(BACKBONE);
+    for nodes in CONNECTED {
+        let Connected { sites, local, crossed } = connected(nodes);
+        let within = ends(nodes) - sites;
+        let _ = writeln!(
+            text,
+            "| {nodes} | {sites} | {local} | {} | {crossed} | {} |",
+            local / within,
+            crossed / sites
+        );
     }
     text.push_str(REGISTRY);
     for (nodes, tags) in NETWORKS {
@@ -50,6 +63,7 @@ fn plan() -> ScalePlan {
         hertz: 250,
         bytes: 1_000,
         capacity: Capacity::from_bits_per_s(1_000_000).ok(),
+        backbone: None,
         seconds: 5,
         phases: 10,
     }
@@ -67,6 +81,26 @@ fn capacity(nodes: usize) -> u64 {
     let outcome = Network::new(1, plan).run();
     // The backlog at the end keeps the links full for the extra second of the run.
     outcome.delivered / (plan.seconds + 1)
+}
+
+/// The samples delivered per second over a line of sites, in whole samples.
+struct Connected {
+    sites: u64,
+    /// Within the sites.
+    local: u64,
+    /// From one site to another.
+    crossed: u64,
+}
+
+fn connected(nodes: usize) -> Connected {
+    let streams = usize::try_from(ends(nodes)).unwrap_or(usize::MAX);
+    let backbone = plan().capacity;
+    let plan = ScalePlan { nodes, streams, backbone, ..plan() };
+    let outcome = Network::new(1, plan).run();
+    let per_s = |samples: u64| samples / (plan.seconds + 1);
+    let sites = nodes.div_ceil(plan.site) as u64;
+    let local = per_s(outcome.delivered - outcome.crossed);
+    Connected { sites, local, crossed: per_s(outcome.crossed) }
 }
 
 /// Draws the rates over the node counts, with logarithmic axes.
@@ -126,12 +160,26 @@ on the machine: `cargo run -p paceline-sim --example scale` prints it for ten mi
 ## Capacity
 
 Sites of ten nodes: nine ends around a hub, connected by links of 1 Mbit/s. Each end publishes samples of 1,000 bytes at
-twice the rate of its link, and the previous end subscribes: two hops, all links full. Sites share nothing.
+twice the rate of its link, and the previous end subscribes: two hops, all links full. Sites share nothing, so the sum
+grows with the number of nodes by construction. The table checks the cost of simulation, and that nothing leaks between
+sites: the rate of an end must not depend on the number of sites.
 
 ![Samples delivered per second over the number of nodes](scale.svg)
 
 | nodes | ends | samples delivered per second | per end |
 | --- | --- | --- | --- |
+";
+
+const BACKBONE: &str = "
+## Sites on a backbone
+
+The same sites in one connected network: their hubs are a line of links of 1 Mbit/s. In each site, one end of the nine
+subscribes to an end half the line away. All crossing streams of one direction pass the middle link, so the backbone can
+deliver 108 samples per second in each direction, 216 in total, whatever the number of sites. The other ends must keep
+their rate.
+
+| nodes | sites | within sites, samples per second | per end | across, samples per second | per crossing end |
+| --- | --- | --- | --- | --- | --- |
 ";
 
 const REGISTRY: &str = "

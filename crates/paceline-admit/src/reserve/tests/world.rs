@@ -218,7 +218,6 @@ impl World {
                     _ = self.police.remove(&(at, link, trunk))
                 }
                 ReserveOutput::Idle { key } => self.idled.push((at, key)),
-                ReserveOutput::Status { .. } => {}
             }
         }
         self.check(at);

@@ -74,15 +74,18 @@ pub(super) fn machine(report: &Report) -> String {
 }
 
 pub(super) fn result(report: &Report) -> String {
-    if report.short {
-        let mut text = "A short run: no bound was checked.".to_owned();
-        report.missing.iter().for_each(|row| text += &format!("\nno value: {row}"));
-        return text;
-    }
     let all = report.sections.iter().flat_map(|section| &section.rows);
     let checked: Vec<_> = all.filter_map(|row| row.holds).collect();
     let met = checked.iter().filter(|&&holds| holds).count();
-    format!("{met} of {} bounds are met.", checked.len())
+    let mut text = match (report.short, checked.len()) {
+        (true, 0) => "A short run: no bound was checked.".to_owned(),
+        (true, all) => format!(
+            "A short run: {met} of {all} bounds on figures that do not depend on the machine are met, and no other was checked."
+        ),
+        (false, all) => format!("{met} of {all} bounds are met."),
+    };
+    report.missing.iter().for_each(|row| text += &format!("\nno value: {row}"));
+    text
 }
 
 fn rows(section: &Section) -> Vec<[String; 5]> {

@@ -1,10 +1,11 @@
 //! A node on a path with a proxy: it relays, echoes, publishes or subscribes.
 
+use super::paced::placed;
 use super::ping::{await_path, round_trips};
 use super::{send, wait_for_go, wait_for_stop};
 use crate::bench::protocol::{Message, Proxied, ProxiedTask};
-use anyhow::{Context as _, Result, anyhow};
-use paceline::{Node, Sample, SubscriberBuilder};
+use anyhow::{Result, anyhow};
+use paceline::{Node, Sample};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -12,11 +13,13 @@ use std::time::Duration;
 const PING: &str = "proxied/ping";
 const PONG: &str = "proxied/pong";
 const STREAM: &str = "proxied/stream";
+/// The longest wait for multicast groups.
+const GROUPING: Duration = Duration::from_secs(40);
 /// Time for the path to take its final form after the first answer.
 const SETTLE: Duration = Duration::from_millis(500);
 
 pub(super) fn run(task: &Proxied) -> Result<()> {
-    let mut builder = Node::builder().name(&task.name);
+    let mut builder = Node::builder().name(&task.name).realtime(task.is_realtime);
     if task.isolated {
         builder = builder.isolated();
     }
@@ -36,18 +39,19 @@ pub(super) fn run(task: &Proxied) -> Result<()> {
         ProxiedTask::Ping { bytes, warm_up, count } => ping(&node, *bytes, *warm_up, *count)?,
         ProxiedTask::Pong { proxy } => pong(&node, proxy.as_deref())?,
         ProxiedTask::Publish { hz, bytes } => publish(&node, *hz, *bytes)?,
-        ProxiedTask::Subscribe { every, proxy, within_ms } => {
+        ProxiedTask::PacedPing { bytes, count, paced } => {
+            super::paced::ping(&node, *bytes, *count, paced)?;
+        }
+        ProxiedTask::PacedPong { bytes, proxy, paced } => {
+            super::paced::pong(&node, *bytes, proxy.as_deref(), paced)?;
+        }
+        ProxiedTask::Subscribe { every, proxy, within_ms, grouped } => {
             let within = within_ms.map(Duration::from_millis);
-            subscribe(&node, *every, proxy, within)?;
+            subscribe(&node, *every, proxy, (within, *grouped))?;
         }
     }
     node.close();
     Ok(())
-}
-
-fn placed<'a>(builder: SubscriberBuilder<'a>, proxy: &str) -> Result<SubscriberBuilder<'a>> {
-    let proxy = proxy.parse().with_context(|| format!("proxy {proxy}"))?;
-    Ok(builder.proxy(proxy))
 }
 
 fn ping(node: &Node, bytes: usize, warm_up: u32, count: u32) -> Result<()> {
@@ -108,7 +112,12 @@ fn publish(node: &Node, hz: f64, bytes: usize) -> Result<()> {
 }
 
 /// Counts samples and their ages from `go` to `stop`.
-fn subscribe(node: &Node, every: u32, proxy: &str, within: Option<Duration>) -> Result<()> {
+fn subscribe(
+    node: &Node,
+    every: u32,
+    proxy: &str,
+    (within, grouped): (Option<Duration>, usize),
+) -> Result<()> {
     let (samples, ages) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let builder = placed(node.subscriber(STREAM).every(every), proxy)?;
     let builder = match within {
@@ -125,6 +134,7 @@ fn subscribe(node: &Node, every: u32, proxy: &str, within: Option<Duration>) -> 
     wait_for_go()?;
     // The publisher begins at the same time, and its path takes its final form.
     std::thread::sleep(2 * SETTLE);
+    await_groups(node, grouped)?;
     samples.store(0, Ordering::Relaxed);
     ages.store(0, Ordering::Relaxed);
     let before = sent(node);
@@ -134,6 +144,25 @@ fn subscribe(node: &Node, every: u32, proxy: &str, within: Option<Duration>) -> 
         sent(node).into_iter().zip(before).map(|(now, then)| now.saturating_sub(then)).collect();
     let (samples, age_ns) = (samples.load(Ordering::Relaxed), ages.load(Ordering::Relaxed));
     send(&Message::Proxied { samples, age_ns, links });
+    Ok(())
+}
+
+/// Waits until multicast groups carry this number of streams over the links of all nodes.
+fn await_groups(node: &Node, grouped: usize) -> Result<()> {
+    let deadline = std::time::Instant::now() + GROUPING;
+    let mut found = 0;
+    while found < grouped {
+        anyhow::ensure!(
+            std::time::Instant::now() < deadline,
+            "{found} of {grouped} streams are in multicast groups after {GROUPING:?}"
+        );
+        let status = node.status(Duration::from_secs(1));
+        let links = status.iter().flat_map(|node| &node.links);
+        let streams = links.flat_map(|link| &link.streams);
+        let of_tag = streams.filter(|stream| stream.tag.as_deref() == Some(STREAM));
+        found = of_tag.filter(|stream| stream.group.is_some()).count();
+        std::thread::sleep(SETTLE);
+    }
     Ok(())
 }
 

@@ -98,6 +98,23 @@ fn reserve(link: &mut Admission, trunk: Trunk, request: Request) -> Result<Optio
     }
 }
 
+/// Returns the largest number of packets of high priority in the queue, Σσ + Σρ T. T is the time in which the processor
+/// serves none of them: the interrupts of the background's burst and one packet of it that is being forwarded.
+pub(super) fn queue_bound(
+    costs: RouterCosts,
+    reserved: &[Request],
+    background: Option<Request>,
+) -> Result<u64> {
+    let bursts: u64 = reserved.iter().map(|request| request.burst / PACKET).sum();
+    let per_s: u64 = reserved.iter().map(|request| request.rate / (PACKET * 8)).sum();
+    let Some(Request { burst, rate, packet }) = background else { return Ok(bursts) };
+    let left = SECOND.checked_sub(costs.receive.of_stream(packet, rate));
+    let left = left.filter(|left| *left > 0).context("the background takes all processor time")?;
+    let at_once = costs.receive.of_sample(packet) * burst.div_ceil(packet);
+    let time = (at_once + costs.whole.of_sample(packet)) * SECOND / left;
+    Ok(bursts + per_s * time / SECOND)
+}
+
 /// Returns the delay bound of high priority in the router for these reservations, next to this
 /// background.
 ///

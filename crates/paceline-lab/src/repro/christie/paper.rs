@@ -81,7 +81,7 @@ pub(super) struct RouterCosts {
 }
 
 impl RouterCosts {
-    /// Derives the costs from the stated throughputs without loss.
+    /// Derives the costs from four stated throughputs without loss, which are therefore inputs and no results.
     ///
     /// Whole: 50.8 Mbit/s are 1,411 packets of 4,500 bytes per second (§3.3.2.2), and the peak rate
     /// is 1,450 packets of 48 bytes per second (§5.1). Receive: next to 5,800 packets per second of
@@ -97,6 +97,16 @@ impl RouterCosts {
         let receive =
             vec![point(128, left(28_000_000, 5_800)), point(PACKET, left(40_000_000, 1_411))];
         Ok(Self { receive: CpuTable::new(receive)?.fit(), whole })
+    }
+
+    /// Derives the costs without the throughput next to packets of 4,500 bytes: the time for receiving grows half as
+    /// fast with the length as the time of all work, because it has one of the two copies (§3.3.2.1).
+    pub(super) fn of_three_inputs() -> Result<Self, CpuTableError> {
+        let all = Self::of_text()?;
+        let copy = all.whole.of_sample(PACKET).saturating_sub(all.whole.of_sample(128)) / 2;
+        let short = all.receive.of_sample(128);
+        let receive = vec![point(128, short), point(PACKET, short + copy)];
+        Ok(Self { receive: CpuTable::new(receive)?.fit(), ..all })
     }
 
     /// Returns the processor time for receiving a packet of `bytes`.

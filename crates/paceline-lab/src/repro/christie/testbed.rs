@@ -1,11 +1,12 @@
 //! The paper's testbed in virtual time: a video, a file transfer and background traffic through one
 //! router, and the acknowledgements of video frames back through it.
 //!
-//! A frame's latency is the time of the paper's blocking send call, from the first packet until the
-//! acknowledgement is back. The end systems take no time here, because the paper gives no figures for
-//! their protocol processing, and each sender has its ring alone.
+//! A frame's latency is the time of the paper's blocking send call, until the acknowledgement is back. It
+//! includes a constant time in the end systems, for which the paper gives no figure. Each sender has its
+//! ring alone.
 
-use super::paper::{FRAMES_PER_S, PACKET, RING, RouterCosts, TimerBucket};
+use super::film::FRAMES;
+use super::paper::{BUFFERS, FRAMES_PER_S, PACKET, RING, RouterCosts, TimerBucket};
 use super::router::{Observed, Packet, Priority, Router};
 use crate::bench::stats::{self, float};
 use paceline_sched::capacity::{Capacity, ZeroCapacity};
@@ -22,6 +23,11 @@ const BACKGROUND: StreamIndex = StreamIndex(3);
 const PRIORITIES: [Priority; 4] = [Priority::High, Priority::High, Priority::High, Priority::Low];
 /// The length of an acknowledgement: the smallest packet that the paper measured, in bytes.
 const ACKNOWLEDGEMENT: u64 = 48;
+/// The length of a control packet, likewise.
+const CONTROL: u64 = 48;
+/// The frames that wait for the sender; a newer one overwrites the last (§4.3.1.2). The text states no number, so this is
+/// the receiver's.
+const QUEUE: u64 = 4;
 
 /// A sender's policer; packets that do not conform wait.
 #[derive(Clone, Debug)]
@@ -52,6 +58,36 @@ pub(super) fn exact_gate(burst: u64, rate: u64) -> Result<Gate, ConstraintError>
     Ok(Gate::Exact(Combined::new(&[bytes, packets])?))
 }
 
+/// The video's sender: a camera, a queue, and a blocking call that sends a frame.
+#[derive(Clone, Debug)]
+pub(super) struct Video {
+    /// The policer of all its packets.
+    pub(super) gate: Gate,
+    /// The lengths of its frames in bytes, repeated.
+    pub(super) frames: &'static [u64],
+    /// True if each frame is preceded by a control packet, which the policer charges.
+    pub(super) has_control: bool,
+    /// The time of each frame in the end systems.
+    pub(super) end_systems: Duration,
+    /// The sender stops this often and for this time.
+    pub(super) pauses: Option<(Duration, Duration)>,
+}
+
+impl Video {
+    /// Returns the paper's video with this policer and this time of each frame in the end systems.
+    pub(super) const fn of_paper(gate: Gate, end_systems: Duration) -> Self {
+        Self { gate, frames: &FRAMES, has_control: true, end_systems, pauses: None }
+    }
+
+    /// Returns the end of the pause that contains `at`.
+    fn pause(&self, at: Instant) -> Option<Instant> {
+        let (every, length) = self.pauses?;
+        let number = at.as_nanos() / every.as_nanos().max(1);
+        let end = Instant::ZERO + every.mul_div(number, 1).saturating_add(length);
+        (number > 0 && at < end).then_some(end)
+    }
+}
+
 /// Background traffic of equal packets at equal intervals.
 #[derive(Clone, Debug)]
 pub(super) struct Background {
@@ -67,12 +103,23 @@ pub(super) struct Setup {
     pub(super) costs: RouterCosts,
     /// The buffers of each priority at the router, in packets.
     pub(super) buffers: usize,
-    /// The policer of the video, and the length of its frames in bytes.
-    pub(super) video: Option<(Gate, u64)>,
+    pub(super) video: Option<Video>,
     /// The policer of a file transfer that always has packets to send.
     pub(super) file: Option<Gate>,
     pub(super) background: Option<Background>,
     pub(super) time: Duration,
+}
+
+impl Setup {
+    /// Returns the setup of a video without other traffic.
+    pub(super) fn alone(
+        costs: RouterCosts,
+        video: Video,
+        time: Duration,
+    ) -> Result<Self, std::num::TryFromIntError> {
+        let buffers = usize::try_from(BUFFERS)?;
+        Ok(Self { costs, buffers, video: Some(video), file: None, background: None, time })
+    }
 }
 
 /// The results of a run.
@@ -82,6 +129,8 @@ pub(super) struct Outcome {
     pub(super) latencies: Vec<Duration>,
     /// The instants at which frames were acknowledged.
     pub(super) done: Vec<Instant>,
+    /// The number of frames that the full queue of the sender lost.
+    pub(super) lost: u64,
     pub(super) router: Observed,
     /// The number of forwarded packets of the file transfer.
     pub(super) file_packets: u64,
@@ -125,8 +174,10 @@ struct Testbed {
     /// The number of frames that the camera has made, and of those that wait for the sender.
     made: u64,
     waiting: u64,
-    /// The unsent bytes of the present frame.
+    /// The number of frames sent so far, the unsent bytes of the present one, and whether its control packet is unsent.
+    sent: usize,
     unsent: u64,
+    owes_control: bool,
     /// The instant at which the present frame's send call began.
     began: Option<Instant>,
     outcome: Outcome,
@@ -148,7 +199,9 @@ pub(super) fn run(setup: Setup) -> Result<Outcome, ZeroCapacity> {
         events,
         made: 0,
         waiting: 0,
+        sent: 0,
         unsent: 0,
+        owes_control: false,
         began: None,
         outcome: Outcome::default(),
     };
@@ -197,7 +250,11 @@ impl Testbed {
             }
             Event::Frame => {
                 self.made += 1;
-                self.waiting += 1;
+                if self.waiting < QUEUE {
+                    self.waiting += 1;
+                } else {
+                    self.outcome.lost += 1;
+                }
                 let at = Duration::from_secs(1).mul_div(self.made, FRAMES_PER_S);
                 self.schedule(Instant::ZERO + at, Event::Frame);
                 self.next_frame(now);
@@ -210,26 +267,36 @@ impl Testbed {
 
     /// Begins the next frame if there is one and the last is acknowledged.
     fn next_frame(&mut self, now: Instant) {
-        let Some((_, bytes)) = self.setup.video else { return };
+        let Some(video) = &self.setup.video else { return };
         if self.began.is_some() || self.waiting == 0 {
             return;
         }
+        let bytes = video.frames.get(self.sent % video.frames.len().max(1)).copied();
+        let first = now + video.end_systems;
+        self.owes_control = video.has_control;
         self.waiting -= 1;
-        (self.began, self.unsent) = (Some(now), bytes);
-        self.send_video(now);
+        self.sent += 1;
+        (self.began, self.unsent) = (Some(now), bytes.unwrap_or_default());
+        self.schedule(first, Event::Send(VIDEO.0));
     }
 
     fn send_video(&mut self, now: Instant) {
-        let Some((gate, _)) = &mut self.setup.video else { return };
-        let bytes = self.unsent.min(PACKET);
+        let Some(video) = &mut self.setup.video else { return };
+        let bytes = if self.owes_control { CONTROL } else { self.unsent.min(PACKET) };
         if bytes == 0 {
             return;
         }
-        let result = gate.police(now, bytes);
-        if result == Conformance::Conforms {
-            self.unsent -= bytes;
+        if let Some(end) = video.pause(now) {
+            self.schedule(end, Event::Send(VIDEO.0));
+            return;
         }
-        let last = self.unsent == 0;
+        let result = video.gate.police(now, bytes);
+        let is_control = self.owes_control;
+        if result == Conformance::Conforms {
+            self.unsent -= if is_control { 0 } else { bytes };
+            self.owes_control = false;
+        }
+        let last = self.unsent == 0 && !is_control;
         self.sent(now, VIDEO, (bytes, last), result);
     }
 
@@ -285,13 +352,20 @@ mod tests {
     use super::super::paper::{FRAME, VIDEO_BURST, VIDEO_RATE};
     use super::*;
 
+    const LARGEST: [u64; 1] = [FRAME];
+
+    fn largest(gate: Gate) -> Video {
+        let end_systems = Duration::ZERO;
+        Video { gate, frames: &LARGEST, has_control: false, end_systems, pauses: None }
+    }
+
     #[test]
     fn the_latency_of_a_frame_is_the_sum_of_its_path() {
         let costs = RouterCosts::of_text().unwrap();
         let setup = Setup {
             costs,
             buffers: 32,
-            video: Some((exact_gate(VIDEO_BURST, VIDEO_RATE).unwrap(), FRAME)),
+            video: Some(largest(exact_gate(VIDEO_BURST, VIDEO_RATE).unwrap())),
             file: None,
             background: None,
             time: Duration::from_secs(1),
@@ -307,5 +381,25 @@ mod tests {
         let sum: u64 = path.iter().chain(&back).map(|part| part.as_nanos()).sum();
         assert!(outcome.latencies.iter().all(|latency| latency.as_nanos() == sum));
         assert_eq!(outcome.router.deepest, 4);
+    }
+
+    #[test]
+    fn control_packets_take_credit_and_a_full_queue_loses_frames() {
+        let sent = |has_control, pauses| {
+            let timer = Gate::Timer(TimerBucket::new(VIDEO_BURST, 6_000_000).unwrap());
+            let video = Video { has_control, pauses, ..largest(timer) };
+            let time = Duration::from_secs(20);
+            let costs = RouterCosts::of_text().unwrap();
+            let (video, file, background) = (Some(video), None, None);
+            let outcome = run(Setup { costs, buffers: 32, video, file, background, time }).unwrap();
+            (outcome.latencies.len(), outcome.lost)
+        };
+        // One credit per 6 ms: five packets per frame pass at 30 frames per second, and six do not.
+        assert_eq!(sent(false, None), (600, 0));
+        let (passed, lost) = sent(true, None);
+        assert!((540..=560).contains(&passed) && lost > 30, "{passed} {lost}");
+        // A pause longer than the queue loses frames too.
+        let pauses = Some((Duration::from_secs(5), Duration::from_millis(300)));
+        assert!(sent(false, pauses).1 >= 9);
     }
 }

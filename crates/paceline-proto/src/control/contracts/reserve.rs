@@ -196,7 +196,6 @@ impl Control {
             ReserveOutput::Answer { key, answer } => self.answered(key, answer),
             ReserveOutput::Ended { key, reason, node } => self.ended(key, reason, NodeId(node.0)),
             ReserveOutput::Idle { key } => self.idled(key),
-            ReserveOutput::Status { .. } => {}
         }
     }
 
