@@ -94,8 +94,10 @@ pub(crate) fn start(
     let has_commands = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(Mutex::new(LinkSnapshot::default()));
     let handle = LinkHandle { commands, has_commands, announcements, snapshot };
+    let mut link = Link::new(spec);
+    link.set_stamping(true);
     let mut egress = Egress {
-        link: Link::new(spec),
+        link,
         transport,
         hops: BTreeMap::new(),
         unconnected: BTreeMap::new(),
