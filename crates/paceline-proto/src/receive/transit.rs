@@ -220,7 +220,7 @@ mod tests {
                 let delay = path.note(sent + us(took), stamp(sent, ahead), us(40), us(150));
                 match delay {
                     Delay::Whole(transit) => transit,
-                    Delay::AboveLeast(queued) => queued + us(150),
+                    Delay::AboveLeast(queued) => queued.saturating_add(us(150)),
                 }
             };
             for at in 0..30 {
