@@ -120,9 +120,8 @@ impl PathDelay {
         let (above, whole) = (difference.wrapping_sub(least), signed(difference));
         let round = half.saturating_add(half).saturating_add(serial).saturating_add(Self::SLACK);
         let is_long = |time: u32, limit| Duration::from_micros(time.into()) > limit;
-        if whole < 0 {
-            self.clocks = Clocks::Apart;
-        } else if is_long(least, round.saturating_add(Self::BUSY_MAX)) && !half.is_zero() {
+        let busy = round.saturating_add(Self::BUSY_MAX);
+        if whole < 0 || is_long(least, busy) && !half.is_zero() {
             self.clocks = Clocks::Apart;
         } else if self.clocks == Clocks::Unknown && !half.is_zero() && !is_long(difference, round) {
             self.clocks = Clocks::Same;
