@@ -20,6 +20,8 @@ const IGNORED: &[(&str, &str, &str)] = &[
     // A live node next to a hostile member, on each carrier.
     ("paceline-fuzz", "member", "a_large_attack"),
     ("paceline-fuzz", "member", "a_thousand"),
+    // Reports of live processes that stop, compared with the files that they write.
+    ("paceline", "live", "a_thousand_sessions"),
     // Offers of refusals in random networks.
     ("paceline-sim", "promises", "a_thousand"),
 ];

@@ -136,7 +136,7 @@ impl Delivery {
     /// a sample that is neither too late nor superseded.
     pub fn handle(
         &mut self,
-        Moments { arrived, utc, now }: Moments,
+        Moments { arrived, utc, now, stalled }: Moments,
         from: &Origin<'_>,
         needed: Needed,
         sample: RawSample,
@@ -156,7 +156,13 @@ impl Delivery {
         self.counts.gaps += if self.whole { gap } else { 0 };
         let age = Duration::from(age);
         let late = age > self.within;
-        self.counts.late += u64::from(late);
+        // The rest of its age would have been in time.
+        let overdue = late && {
+            let here = Duration::from(stalled(sample.published_at, arrived));
+            age.saturating_sub(here) <= self.within
+        };
+        self.counts.late += u64::from(late && !overdue);
+        self.counts.overdue += u64::from(overdue);
         if late && from.late == Late::Drop {
             return self.refuse(DropReason::DeadlineMissed);
         }

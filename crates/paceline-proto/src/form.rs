@@ -28,11 +28,13 @@ pub enum Unscalable {
     Pixels,
     /// The encoder does not code the requested size.
     Sides,
+    /// Several pictures in sequence could not be decoded or scaled, and none before them was.
+    Failed,
 }
 
 impl Unscalable {
     /// All reasons; the index is the byte on the wire.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Interlaced,
         Self::Chroma,
         Self::Depth,
@@ -40,6 +42,7 @@ impl Unscalable {
         Self::Codec,
         Self::Pixels,
         Self::Sides,
+        Self::Failed,
     ];
 
     /// Returns the byte on the wire.
@@ -53,6 +56,7 @@ impl Unscalable {
             Self::Codec => 4,
             Self::Pixels => 5,
             Self::Sides => 6,
+            Self::Failed => 7,
         }
     }
 
@@ -75,6 +79,7 @@ impl fmt::Display for Unscalable {
                 "its pixels are of an encoding that is not scaled, such as Bayer or depth"
             }
             Self::Sides => "its encoder needs even sides of 16x16 to 3840x2160 or 2160x3840",
+            Self::Failed => "each attempt to decode and scale them has failed",
         })
     }
 }

@@ -188,8 +188,10 @@ pub struct Link {
     /// The same for the other receivers of a frame to a multicast group.
     copied: Vec<Vec<Item>>,
     groups: Groups,
-    /// Frames carry stamps, so that the neighbours can prove transit times.
+    /// Frames carry stamps and their answers, so that the neighbours can prove transit times.
     proves: bool,
+    /// Frames carry stamps, so that the neighbours notice when they read them late.
+    stamps: bool,
 }
 
 impl Link {
@@ -223,11 +225,18 @@ impl Link {
             copied: Vec::new(),
             groups: Groups::default(),
             proves: false,
+            stamps: false,
         }
     }
 
-    /// Sets whether frames carry stamps, with which the neighbours prove the transit times of samples. By default
-    /// they do not.
+    /// Sets whether frames carry stamps, with which the neighbours measure the time until they read them. By default they do
+    /// not.
+    pub const fn set_stamping(&mut self, stamps: bool) {
+        self.stamps = stamps;
+    }
+
+    /// Sets whether frames carry stamps and answers to those of the neighbours, which prove the transit times of samples. By
+    /// default they do not.
     pub const fn set_proving(&mut self, proves: bool) {
         self.proves = proves;
     }

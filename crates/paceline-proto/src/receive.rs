@@ -27,7 +27,7 @@ use mender::{Arrival, Mender};
 use paceline_sched::{Duration, Instant};
 use room::Room;
 pub use room::Victim;
-use transit::{Attention, Transit};
+use transit::{Attention, PathDelay, Transit};
 
 /// The maximum number of bytes that are allocated for a control message based on a header alone; the buffer grows as data
 /// arrives.
@@ -97,6 +97,7 @@ pub struct Receiver {
     room: Room,
     half_round_trip: Duration,
     attention: Attention,
+    path: PathDelay,
     unknown_stream: u64,
     /// Present once the sender has sent frames that may be lost.
     mender: Option<Box<Mender>>,
@@ -188,14 +189,15 @@ impl Receiver {
             probes: header.probes,
         };
         let longest = self.attention.longest_transit(now, header.echo);
-        let transit = Transit::of(&header, self.half_round_trip, longest);
         if header.epoch < self.epoch {
             return Ok(heard);
         }
         if header.epoch > self.epoch {
             self.forget(&mut found);
             self.epoch = header.epoch;
+            self.path = PathDelay::default();
         }
+        let transit = Transit::of(now, &header, &mut self.path, self.half_round_trip, longest);
         if let Some(seq) = header.seq
             && header.known == our_epoch
         {
@@ -214,7 +216,8 @@ impl Receiver {
             heard.owed = Some(self.arrivals.ack());
             while !reader.is_empty() && !seen {
                 let segment = transit.read(&mut reader);
-                let handled = segment.and_then(|it| self.handle_segment(now, it, &mut found));
+                let at = (now, transit.half());
+                let handled = segment.and_then(|it| self.handle_segment(at, it, &mut found));
                 if let Err(error) = handled {
                     return Err((Some(heard), error));
                 }
@@ -235,7 +238,7 @@ impl Receiver {
             return Ok(());
         }
         let mender = self.mender.get_or_insert_default();
-        let half_round_trip = self.half_round_trip;
+        let half_round_trip = transit.half();
         let arrival = Arrival { now, frame: seq, bytes, half_round_trip };
         let mut in_turn = true;
         let mut result = Ok(());
@@ -278,9 +281,10 @@ impl Receiver {
         self.unfinished_bytes = 0;
     }
 
+    /// Handles a segment that arrives `now`; `half` is the part of its transit time that is not in the age of its sample.
     fn handle_segment(
         &mut self,
-        now: Instant,
+        (now, half): (Instant, Duration),
         segment: Segment,
         found: &mut impl FnMut(Received),
     ) -> Result<(), WireError> {
@@ -289,7 +293,7 @@ impl Receiver {
                 let data = Piece { number, last, payload };
                 match place {
                     Place::First(head) => {
-                        return self.handle_first(now, stream, head, data, found);
+                        return self.handle_first((now, half), stream, head, data, found);
                     }
                     Place::At(offset) => self.handle_next(stream, offset, &data, found),
                 }
@@ -352,14 +356,13 @@ impl Receiver {
 
     fn handle_first(
         &mut self,
-        now: Instant,
+        (now, half): (Instant, Duration),
         stream: u32,
         head: SampleHead,
         piece: Piece,
         found: &mut impl FnMut(Received),
     ) -> Result<(), WireError> {
         self.give_up(stream, DropReason::LinkLoss, found);
-        let half = self.half_round_trip;
         let spare = self.room.for_samples().saturating_sub(self.unfinished_bytes);
         let Some(incoming) = find(&mut self.streams, stream) else {
             self.unknown_stream += 1;

@@ -34,6 +34,7 @@ pub(crate) mod realtime;
 pub(crate) mod rx;
 pub(crate) mod sink;
 pub(crate) mod source;
+mod stalls;
 pub(crate) mod transport;
 pub(crate) mod vitals;
 pub(crate) mod wake;

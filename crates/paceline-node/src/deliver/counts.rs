@@ -10,9 +10,10 @@ pub struct Counts {
     pub delivered: u64,
     /// Their payload bytes.
     pub bytes: u64,
-    /// Samples older than the delay bound when they arrived, delivered or dropped for it.
+    /// Samples older than the delay bound when they arrived, delivered or dropped for it, without those of `overdue`.
     pub late: u64,
-    /// Samples that arrived in time, and were older than the bound when the application took them.
+    /// Samples that were in time until this process, where they waited: for the application, or because the process was not
+    /// scheduled.
     pub overdue: u64,
     /// The sum of the ages of the samples that the application took, in nanoseconds.
     pub age_sum: u64,

@@ -3,7 +3,7 @@
 use super::report::Resumption;
 use crate::Sample;
 use paceline_proto::{DropReason, PublisherId, Tag};
-use paceline_sched::{Instant, Late};
+use paceline_sched::{Duration, Instant, Late};
 use paceline_time::TimeBounds;
 
 /// The origin of a sample.
@@ -26,13 +26,15 @@ pub struct Moments {
     pub utc: Option<TimeBounds>,
     /// The present time, at which an application without a queue takes it: not before its arrival.
     pub now: Instant,
+    /// Returns the part of a time span for which this process certainly did not run. Called for late samples only.
+    pub stalled: fn(Instant, Instant) -> Duration,
 }
 
 impl Moments {
     /// Returns the instants of a sample that the application may take at its arrival, without a clock.
     #[must_use]
     pub const fn at(arrived: Instant) -> Self {
-        Self { arrived, utc: None, now: arrived }
+        Self { arrived, utc: None, now: arrived, stalled: |_, _| Duration::ZERO }
     }
 }
 

@@ -241,3 +241,21 @@ fn only_the_planned_wait_for_a_release_was_requested() {
         assert!(delivery.poll(Instant::from_millis(woken), || None).is_none());
     }
 }
+
+#[test]
+fn a_sample_is_overdue_if_only_the_stall_of_this_process_made_it_late() {
+    let tag = Tag::new("a").unwrap();
+    let from = Origin { tag: &tag, publisher: PUBLISHER, late: Late::Send };
+    let (published_at, arrived) = (Instant::from_millis(1_000), Instant::from_millis(1_100));
+    let (most, less): (fn(_, _) -> _, fn(_, _) -> _) =
+        (|_, _| sched::Duration::from_millis(90), |_, _| sched::Duration::from_millis(70));
+    for (stalled, counted) in [(most, (0, 1)), (less, (1, 0))] {
+        let mut delivery = Delivery::direct(&spec(Some(20)));
+        let sample = RawSample { published_at, ..RawSample::default() };
+        let moments = Moments { stalled, ..Moments::at(arrived) };
+        let fate = delivery.handle(moments, &from, Needed::default(), sample, |_| {});
+        assert!(matches!(fate, DeliveryFate::Taken(taken) if taken.sample.late));
+        let counts = delivery.counts();
+        assert_eq!((counts.late, counts.overdue, counts.late_in_all()), (counted.0, counted.1, 1));
+    }
+}

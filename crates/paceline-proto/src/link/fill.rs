@@ -121,12 +121,12 @@ impl Link {
 
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let wire_time = self.time_to_send(now, on_wire(FrameHeader::UNSTAMPED_BYTES_MAX as u64));
+        let stamp = self.stamp(now);
         let Some(neighbour) = self.hops.get_mut(node) else { return };
         if neighbour.hop.is_up() && !neighbour.notices.is_empty() {
             self.fill(now, node, out, None);
             return;
         }
-        let stamp = self.proves.then(|| Echo::stamp_of(now));
         FrameHeader { stamp, ..neighbour.hop.bare_header(now, wire_time) }.write(&mut out.head);
         let greets = !neighbour.hop.is_up();
         let wire = self.pacer.wire.occupied(out.len() as u64);
@@ -174,11 +174,16 @@ impl Link {
         self.count_sent(node, wire);
     }
 
+    /// Returns the stamp of a frame that is assembled `now`, if frames carry one.
+    fn stamp(&self, now: Instant) -> Option<u32> {
+        (self.stamps || self.proves).then(|| Echo::stamp_of(now))
+    }
+
     /// Returns the header of the next frame with segments to a neighbour.
     pub(super) fn header(&self, now: Instant, neighbour: &Neighbour) -> FrameHeader {
         let transit = self.pacer.wire.capacity.map(|_| Duration::ZERO);
-        let stamp = self.proves.then(|| Echo::stamp_of(now));
-        let echo = neighbour.hop.echo(now);
+        let stamp = self.stamp(now);
+        let echo = if self.proves { neighbour.hop.echo(now) } else { None };
         FrameHeader { ack_now: false, transit, stamp, echo, ..neighbour.hop.header() }
     }
 

@@ -94,8 +94,10 @@ pub(crate) fn start(
     let has_commands = Arc::new(AtomicBool::new(false));
     let snapshot = Arc::new(Mutex::new(LinkSnapshot::default()));
     let handle = LinkHandle { commands, has_commands, announcements, snapshot };
+    let mut link = Link::new(spec);
+    link.set_stamping(true);
     let mut egress = Egress {
-        link: Link::new(spec),
+        link,
         transport,
         hops: BTreeMap::new(),
         unconnected: BTreeMap::new(),
@@ -159,7 +161,7 @@ impl Egress {
         self.note_depth();
         self.link.handle_timeout(now);
         self.take_events();
-        let more = self.send_frames(now);
+        let more = self.send_frames();
         self.note_depth();
         self.report_settled();
         self.close_retired(now);
@@ -312,8 +314,10 @@ impl Egress {
     }
 
     /// Sends the frames that are due; returns true if there may be more.
-    fn send_frames(&mut self, now: Instant) -> bool {
+    fn send_frames(&mut self) -> bool {
         for _ in 0..FRAMES_PER_TURN {
+            // Samples were published since the iteration began. A stamp before them would make them too old.
+            let now = clock::now();
             let Some(node) = self.link.poll_frame(now, &mut self.frame) else { return false };
             if self.transport.try_send(node, &self.frame) == Sent::Down {
                 // The loss detection of the hop reports it, or the hop times out.

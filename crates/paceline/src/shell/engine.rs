@@ -49,6 +49,7 @@ use ordered::OrderedBuffers;
 use paceline_node::MessageQueue;
 use paceline_node::install::{Installer, WantedOutputs};
 use paceline_proto::control::{Control, ControlOutput, PublisherSpec, Ways};
+use paceline_proto::form::{ScaledForm, Unscalable};
 use paceline_proto::memory::{Charge, MemoryKind};
 use paceline_proto::video::GroupBudget;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
@@ -467,17 +468,29 @@ impl Engine {
 
     /// Announces a publisher, with what scaling its samples costs.
     fn update_publisher(&mut self, now: Instant, id: PublisherId, spec: PublisherSpec) {
-        let scaled = self.pool.costs().of(id, ScalePool::workers());
-        self.control.update_publisher(now, id, PublisherSpec { scaled, ..spec });
+        let (scaled, unscalable) = self.scaling(id, spec.unscalable);
+        self.control.update_publisher(now, id, PublisherSpec { scaled, unscalable, ..spec });
+    }
+
+    /// Returns the costs of a publisher's forms, and the reason why they cannot be scaled: the announced one, or that all
+    /// attempts have failed.
+    fn scaling(
+        &self,
+        id: PublisherId,
+        announced: Option<Unscalable>,
+    ) -> (Vec<ScaledForm>, Option<Unscalable>) {
+        let mut costs = self.pool.costs();
+        let failed = costs.has_failed(id).then_some(Unscalable::Failed);
+        (costs.of(id, ScalePool::workers()), announced.or(failed))
     }
 
     /// Announces what scaling costs, where it has changed.
     fn announce_scaling(&mut self, now: Instant) {
         for &id in self.publishers.keys() {
             let Some(spec) = self.control.publisher(id) else { continue };
-            let scaled = self.pool.costs().of(id, ScalePool::workers());
-            if spec.scaled != scaled {
-                let spec = PublisherSpec { scaled, ..spec.clone() };
+            let (scaled, unscalable) = self.scaling(id, spec.unscalable);
+            if (&spec.scaled, spec.unscalable) != (&scaled, unscalable) {
+                let spec = PublisherSpec { scaled, unscalable, ..spec.clone() };
                 self.control.update_publisher(now, id, spec);
             }
         }

@@ -6,6 +6,7 @@ use super::events::Events;
 use super::held::HeldBuffer;
 use super::lock;
 use super::pacer::{self, Wake};
+use super::stalls;
 use crate::Sample;
 use crate::delivery::{Actuation, Otherwise, Silence};
 use crate::event::SubscriberEvent;
@@ -225,7 +226,7 @@ impl Sink {
         let mut callback = self.callback();
         // Waiting for the callback takes time, and so do the callbacks of the same frame.
         let now = if callback.is_some() { clock::now() } else { arrived };
-        let moments = Moments { arrived, utc: self.utc(arrived), now };
+        let moments = Moments { arrived, utc: self.utc(arrived), now, stalled: stalls::within };
         let hold = |sample: &RawSample| {
             if let Some(held) = &self.held {
                 held.push(arrived, from.tag, from.publisher, sample);

@@ -57,6 +57,7 @@ mod synced;
 mod thin_link;
 mod timed;
 mod trust;
+mod truth;
 mod video;
 mod world_faults;
 mod worlds;

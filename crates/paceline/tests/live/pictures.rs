@@ -93,3 +93,46 @@ fn a_corrupt_picture_is_dropped_with_a_reason_and_the_next_one_arrives() {
     });
     sums::check(&[&robot, &operator]);
 }
+
+/// Returns the refusal that a subscription receives within a time.
+fn refusal(subscriber: &mut paceline::Subscriber, within: Duration) -> Option<String> {
+    let until = std::time::Instant::now() + within;
+    while std::time::Instant::now() < until {
+        if let Some(paceline::SubscriberEvent::Refused(_, refusal)) = subscriber.try_event() {
+            return Some(refusal.to_string());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    None
+}
+
+#[test]
+fn pictures_that_fail_to_scale_are_refused_to_their_subscribers_and_later_ones() {
+    let (robot, operator) = pair(|link| link);
+    let camera = robot.publisher("camera").hz(30.0).bytes_max(50_000).encoding(Encoding::Jpeg);
+    let mut camera =
+        camera.picture_size(paceline::Size { width: 320, height: 240 }).declare().unwrap();
+    let mut small = operator.subscriber("camera").size(160, 120).declare().unwrap();
+    let whole = operator.subscriber("camera").declare().unwrap();
+    assert!(camera.wait_matching(SOON));
+    // The header is that of a picture, so nothing refuses it before the first attempt.
+    let mut card = TestCard::new(Size::new(320, 240).unwrap()).unwrap();
+    let mut broken = card.draw_jpeg(1, 1, 80).unwrap();
+    broken.truncate(broken.len() / 2);
+    let refused = std::thread::scope(|scope| {
+        let publishes = scope.spawn(|| {
+            for _ in 0..60 {
+                camera.put(broken.clone()).unwrap();
+                std::thread::sleep(Duration::from_millis(33));
+            }
+        });
+        let refused = refusal(&mut small, Duration::from_secs(2));
+        publishes.join().unwrap();
+        refused
+    });
+    let reason = refused.expect("a refusal within 2 s");
+    assert!(reason.contains("160x120") && reason.contains("failed"), "{reason}");
+    let mut later = operator.subscriber("camera").size(80, 60).declare().unwrap();
+    assert!(refusal(&mut later, SOON).is_some(), "a later request is refused at once");
+    assert!(whole.missing() == 0, "the pictures themselves are delivered");
+}

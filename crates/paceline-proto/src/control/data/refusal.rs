@@ -511,6 +511,11 @@ fn fmt_unscalable(f: &mut fmt::Formatter<'_>, asked: Size, why: Unscalable) -> f
             "these pictures cannot be scaled to {asked}: {why}; ask for them without a size (rates work), or publish \
              rgb8, bgr8, mono8, mono16, rgba8, yuv422, JPEG or PNG"
         ),
+        Unscalable::Failed => write!(
+            f,
+            "these pictures cannot be scaled to {asked}: {why}; ask for them without a size (rates work), and check \
+             whether they are damaged"
+        ),
         Unscalable::Interlaced
         | Unscalable::Chroma
         | Unscalable::Depth

@@ -132,6 +132,7 @@ impl Engine {
             let lingering = self.lingering.remove(&id);
             self.control.unpublish(now, id);
             self.drain(now);
+            self.pool.costs().forget(id);
             if let Some(shared) = self.publishers.remove(&id) {
                 shared.closed.store(true, Ordering::Release);
                 shared.change.notify(usize::MAX);

@@ -44,6 +44,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use video::Video;
 use waiting::{Job, Rule, Waiting, Work};
 
+/// The samples in sequence that cannot be scaled after which a form is withdrawn.
+const FAILED_MAX: u64 = 8;
+
 /// The worker of a task.
 enum Worker {
     Pictures(Box<Pictures>),
@@ -227,6 +230,9 @@ impl ScaleTask {
             let budget = lock(&self.terms).budget;
             let sample = matches!(work, Work::Sample(_));
             self.measure(|| working.carry_out(work, budget));
+            if working.places.failed() >= FAILED_MAX && self.form.converts() {
+                self.pool.costs().note_failed(self.publisher);
+            }
             if sample {
                 break;
             }

@@ -55,7 +55,7 @@ fn encoding() -> impl Strategy<Value = Encoding> {
 }
 
 fn unscalable() -> impl Strategy<Value = Unscalable> {
-    (0..7u8).prop_map(|code| Unscalable::from_code(code).unwrap())
+    (0..8u8).prop_map(|code| Unscalable::from_code(code).unwrap())
 }
 
 fn publisher() -> impl Strategy<Value = PublisherSpec> {

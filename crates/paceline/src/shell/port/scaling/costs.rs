@@ -3,7 +3,7 @@
 use paceline_proto::form::ScaledForm;
 use paceline_proto::{Form, PublisherId, Rate};
 use paceline_sched::{Duration, Instant};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Half of the time that a maximum covers.
 const HALF: Duration = Duration::from_secs(30);
@@ -48,6 +48,8 @@ struct Cost {
 #[derive(Debug, Default)]
 pub(crate) struct Costs {
     forms: BTreeMap<(PublisherId, Form), Cost>,
+    /// The publishers of which no form could be scaled.
+    failed: BTreeSet<PublisherId>,
 }
 
 impl Costs {
@@ -71,6 +73,28 @@ impl Costs {
         cost.promised = promised;
     }
 
+    /// Records that a publisher's pictures cannot be scaled, unless another form of them was scaled lately.
+    pub(super) fn note_failed(&mut self, publisher: PublisherId) {
+        if !self.keys(publisher).any(|(_, cost)| cost.bytes.get() > 0) {
+            self.failed.insert(publisher);
+        }
+    }
+
+    /// Returns true if a publisher's pictures could not be scaled. They are not tried again.
+    pub(crate) fn has_failed(&self, publisher: PublisherId) -> bool {
+        self.failed.contains(&publisher)
+    }
+
+    /// Forgets a publisher that is closed.
+    pub(crate) fn forget(&mut self, publisher: PublisherId) {
+        self.failed.remove(&publisher);
+    }
+
+    fn keys(&self, publisher: PublisherId) -> impl Iterator<Item = (&(PublisherId, Form), &Cost)> {
+        let range = self.forms.range((publisher, Form::FULL)..);
+        range.take_while(move |(key, _)| key.0 == publisher)
+    }
+
     /// Adds a scaler of a form.
     pub(super) fn open(&mut self, publisher: PublisherId, form: Form) {
         self.forms.entry((publisher, whole(form))).or_default().scalers += 1;
@@ -88,9 +112,7 @@ impl Costs {
 
     /// Returns what to announce of a publisher's forms, if `workers` threads scale. Small changes are not announced.
     pub(crate) fn of(&mut self, publisher: PublisherId, workers: usize) -> Vec<ScaledForm> {
-        let range = (publisher, Form::FULL)..;
-        let own = |key: &(PublisherId, Form)| key.0 == publisher;
-        let keys: Vec<_> = self.forms.range(range).map(|(key, _)| *key).take_while(own).collect();
+        let keys: Vec<_> = self.keys(publisher).map(|(key, _)| *key).collect();
         let mut found = Vec::new();
         for key in keys {
             let takes = self.response(key, workers);

@@ -29,11 +29,18 @@ pub(super) struct Places {
     places: Vec<Option<Place>>,
     /// The current group of pictures of the scaled video.
     group: Group,
+    /// The samples since the last result that could not be scaled.
+    failed: u64,
 }
 
 impl Places {
     pub(super) fn new(groups: GroupBudget) -> Self {
-        Self { places: Vec::new(), group: Group::new(groups) }
+        Self { places: Vec::new(), group: Group::new(groups), failed: 0 }
+    }
+
+    /// Returns the number of samples since the last result that could not be scaled.
+    pub(super) const fn failed(&self) -> u64 {
+        self.failed
     }
 
     /// Forgets the pictures so far.
@@ -66,11 +73,15 @@ impl Places {
 
     /// Counts samples that the outputs in `slots` do not receive.
     pub(super) fn count(&mut self, slots: u64, reason: DropReason, samples: u64) {
+        if reason == DropReason::CannotScale {
+            self.failed += samples;
+        }
         of(&mut self.places, slots).for_each(|place| place.port.count(reason, samples));
     }
 
     /// Delivers a sample to those outputs in `slots` that can decode it.
     pub(super) fn give(&mut self, slots: u64, sample: &RawSample) {
+        self.failed = 0;
         let now = clock::now();
         for place in of(&mut self.places, slots) {
             if sample.kind.is_video() && place.joins(now, &self.group, Some(sample)) {
