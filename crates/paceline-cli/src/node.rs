@@ -99,7 +99,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     plain.set(&node, &settings)?;
     let access = Access::read(&settings.http_files)
         .map_err(|error| paceline_tool::exit::usage(format!("{error:#}")))?;
-    let source = || Arc::new(OwnSource::new(&node, Neighbours::Free));
+    let source = || Arc::new(OwnSource::new(&node, Neighbours::All));
     let http = settings.http.as_ref().map(|address| HttpServer::start(address, access, source()));
     let http = http.transpose()?;
     let line =

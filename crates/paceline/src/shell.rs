@@ -36,6 +36,7 @@ pub(crate) mod sink;
 pub(crate) mod source;
 pub(crate) mod transport;
 pub(crate) mod vitals;
+mod waits;
 pub(crate) mod wake;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
