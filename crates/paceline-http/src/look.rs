@@ -2,7 +2,7 @@
 
 use super::watched::NoPicture;
 use paceline::contract::{Form, Retransmit};
-use paceline::status::{SourceView, SubscriptionId};
+use paceline::status::{SourceView, SubscriptionId, SubscriptionView};
 use paceline::{Kind, Node, Pattern, Sample, SubscriberBuilder, Subscription, Tag, View};
 use paceline_media::Format;
 use std::collections::BTreeMap;
@@ -39,7 +39,8 @@ impl Look {
             return Ok(Self::Own(view));
         }
         let mut all = node.subscriptions().into_iter();
-        let pattern = all.find(|known| known.id == id).ok_or(NoPicture::Unknown)?.pattern;
+        let SubscriptionView { pattern, form, .. } =
+            all.find(|known| known.id == id).ok_or(NoPicture::Unknown)?;
         let Free { is_video, shared } = check_free(node, &pattern, id)?;
         let newest = Arc::<Mutex<BTreeMap<Tag, Sample>>>::default();
         let keep = newest.clone();
@@ -47,7 +48,11 @@ impl Look {
         let builder = match shared {
             Some(form) => with_form(builder, form),
             None if is_video => builder,
-            None => builder.max_hz(hz),
+            // As large as the subscriber receives them.
+            None => match form.size {
+                Some(size) => builder.max_hz(hz).size(size.width, size.height),
+                None => builder.max_hz(hz),
+            },
         };
         let subscription = builder.retransmit(Retransmit::None).callback(move |sample| {
             if sample.kind.is_video() && sample.kind != Kind::VideoI {
@@ -121,6 +126,12 @@ fn check_free(node: &Node, pattern: &Pattern, id: SubscriptionId) -> Result<Free
     let mut shared = None;
     for source in &sources {
         let taken = source.taken.iter().find(|taken| taken.subscription == id);
+        // Pages that observe each other's observers would never end.
+        if taken.is_some_and(|taken| taken.retransmit == Retransmit::None) {
+            let why =
+                "it takes no repairs, as the observers of pages do: open the page of its own node";
+            return Err(NoPicture::NotShown(why.to_owned()));
+        }
         let is_carried = |hop| taken.is_some_and(|taken| taken.hops.contains(hop));
         let mut limited = source.hops.iter().filter(|hop| hop.capacity.is_some()).peekable();
         if limited.peek().is_none() {

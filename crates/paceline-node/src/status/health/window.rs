@@ -166,7 +166,8 @@ impl HealthWindow {
             // A bit rate leaves out as many samples as their sizes require.
             None
         } else {
-            self.requested_thousandths(over, is_stalled).map(|thousandths| thousandths / THOUSAND)
+            self.requested_thousandths(is_stalled.then_some(quiet))
+                .map(|thousandths| thousandths / THOUSAND)
         };
         let requested = requested.map(|count| u64::try_from(count).unwrap_or(u64::MAX));
         let lost = match requested {
@@ -219,15 +220,21 @@ impl HealthWindow {
         limited.fold(None, |sum: Option<u128>, count| Some(sum.unwrap_or(0).saturating_add(count)))
     }
 
-    /// Returns the thousandths of samples that the request includes of the published ones.
-    fn requested_thousandths(&self, over: Duration, is_stalled: bool) -> Option<u128> {
-        let (first, last) = self.readings.front().zip(self.readings.back())?;
-        let each = self.request.publishers.iter().map(|(publisher, period)| {
-            let before = first.published.get(publisher).copied().unwrap_or(0);
-            let now = last.published.get(publisher).copied().unwrap_or(0);
-            let seen = u128::from(now.saturating_sub(before)) * THOUSAND;
-            let declared = period.filter(|_| is_stalled).map_or(0, |it| thousandths(over, it));
-            self.limited(seen.max(declared), over)
+    /// Returns the thousandths of samples that the request includes of the published ones: per reading, because a publisher may
+    /// have paused. While a stream is stalled, its declared rate counts.
+    fn requested_thousandths(&self, stalled: Option<Duration>) -> Option<u128> {
+        let until = self.readings.back()?.at.checked_sub(stalled.unwrap_or_default())?;
+        let pairs = self.readings.iter().zip(self.readings.iter().skip(1));
+        let each = pairs.flat_map(|(first, last)| {
+            let over = last.at.saturating_sub(first.at);
+            self.request.publishers.iter().map(move |(publisher, period)| {
+                let before = first.published.get(publisher).copied().unwrap_or(0);
+                let now = last.published.get(publisher).copied().unwrap_or(0);
+                let seen = u128::from(now.saturating_sub(before)) * THOUSAND;
+                let declared = period.filter(|_| last.at > until);
+                let declared = declared.map_or(0, |period| thousandths(over, period));
+                self.limited(seen.max(declared), over)
+            })
         });
         Some(each.sum())
     }
