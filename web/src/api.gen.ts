@@ -14,6 +14,10 @@ schema: number,
  */
 at_ms: number, 
 /**
+ * State of all subscriptions, in one sentence.
+ */
+health: NetworkHealth, 
+/**
  * Nodes, sorted by name.
  */
 nodes: Array<Node>, 
@@ -277,6 +281,10 @@ clock: NodeClock | null,
  */
 unread: Array<Unread>, 
 /**
+ * Time for which its threads waited for a processor; null if the kernel does not count it.
+ */
+processor_wait: ProcessorWait | null, 
+/**
  * Rows that are left out of this status, because an answer has at most 1 MiB.
  */
 left_out: number, };
@@ -408,7 +416,75 @@ lost: number,
 /**
  * Delivery by time; null without one.
  */
-timed: Timed | null, };
+timed: Timed | null, 
+/**
+ * The requested, delivered and lost samples of the last seconds, and whether that is as requested.
+ */
+health: Health, };
+
+export type Health = { 
+/**
+ * `no_publisher`, `silent`, `served`, `short`, `broken` or `refused`.
+ */
+state: "no_publisher" | "silent" | "served" | "short" | "broken" | "refused", 
+/**
+ * The state in words.
+ */
+label: string, 
+/**
+ * The time that the figures cover: up to 10 s, and less after a change of the request or of the publishers.
+ */
+window_us: number, 
+/**
+ * Samples that the publishers sent and the request includes; null if their number is unknown.
+ */
+requested: number | null, 
+/**
+ * Delivered samples, including late ones.
+ */
+delivered: number, 
+/**
+ * Requested samples that were not delivered.
+ */
+lost: number, 
+/**
+ * The part of `lost` that did not arrive at the node of the subscription. It dropped the others.
+ */
+lost_before: number, 
+/**
+ * Delivered samples that were later than the delay bound.
+ */
+late: number, 
+/**
+ * Rate of `requested`; null if it is unknown. In Rust in millihertz.
+ */
+requested_hz: number | null, 
+/**
+ * Rate of `delivered`; null before the first second. In Rust in millihertz.
+ */
+delivered_hz: number | null, 
+/**
+ * The dominant reason of late or lost samples, or of the refusal, in words; null without any.
+ */
+reason: string | null, 
+/**
+ * Seconds in the state `broken` since the start.
+ */
+broken_seconds: number, 
+/**
+ * Time since the subscription was last in the state `broken`; null if it never was.
+ */
+broken_ago_us: number | null, };
+
+export type NetworkHealth = { 
+/**
+ * The worst state of a subscription: `broken`, `short`, `refused`, `served` or `silent`; `no_publisher` without any.
+ */
+state: Health["state"], 
+/**
+ * The sentence.
+ */
+text: string, };
 
 export type Timed = { 
 /**
@@ -900,6 +976,12 @@ held_us_per_s: number,
  * Limit of the reservations: `processor_percent`.
  */
 most_us_per_s: number, };
+
+export type ProcessorWait = { 
+/**
+ * Waiting time of the thread that waited longest, in microseconds per second, over the last second or more.
+ */
+longest_us_per_s: number, };
 
 export type Stream = { 
 /**

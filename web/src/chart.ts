@@ -41,12 +41,6 @@ interface Area {
   x(ago: number): number;
 }
 
-/** Returns the value that a part of all values does not exceed; null if there are none. */
-export function quantile(values: readonly number[], part: number): number | null {
-  const sorted = values.filter((value) => value > 0).sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? null;
-}
-
 /** Returns the values of a time range, the displayed one by default. */
 export function recent<T>(values: readonly T[], seconds = range.seconds): readonly T[] {
   return values.slice(-seconds);

@@ -1,6 +1,6 @@
 // The streams of links, and the subscriptions that they carry.
 
-import type { Drops, Link, Node, Publisher, Reason, Reservation, State, Stream, Subscription } from "./api.gen";
+import type { Drops, Link, Node, Reason, Reservation, State, Stream, Subscription } from "./api.gen";
 
 /** A stream with its link and the sending node. */
 export interface Leg {
@@ -92,15 +92,4 @@ export function grantsOf(state: State): Map<string, Reservation[]> {
     grants.set(one.subscription, known);
   }
   return grants;
-}
-
-/** Returns the expected rate of a subscription in samples per second, or null if it is unknown. */
-export function expectedRate(sub: Subscription, publishers: readonly Publisher[]): number | null {
-  if (publishers.length === 0) return null;
-  const rates = publishers.map((one) => {
-    const hertz = one.period_us ? 1e6 / one.period_us : one.rate_hz;
-    const rate = hertz / (sub.asked.every ?? 1);
-    return sub.asked.max_hz === null ? rate : Math.min(rate, sub.asked.max_hz);
-  });
-  return rates.reduce((all, rate) => all + rate, 0);
 }

@@ -3,8 +3,8 @@
 import { follow, history } from "./api";
 import { range } from "./chart";
 import { attribute, byId, el, text, whileSeen } from "./dom";
+import { colour } from "./promise";
 import { Store, type View } from "./store";
-import { verdict } from "./verdict";
 import { showClocks } from "./views/clocks";
 import { showLinks, showProcessors } from "./views/links";
 import { parts as rest } from "./views/rest";
@@ -30,9 +30,9 @@ const store = new Store();
 let shown: View | null = null;
 
 function show(view: View): void {
-  const result = verdict(view);
-  text(byId("verdict"), result.text.charAt(0).toUpperCase() + result.text.slice(1));
-  attribute(byId("verdict"), "data-health", result.state);
+  const { text: summary, state } = view.state.health;
+  text(byId("verdict"), summary.charAt(0).toUpperCase() + summary.slice(1));
+  attribute(byId("verdict"), "data-health", colour(state));
   text(byId("pulse"), `live · ${new Date(view.state.at_ms).toLocaleTimeString("en-GB")}`);
   attribute(byId("pulse"), "data-live", "yes");
   // It hides its parts itself, so it is always current.
@@ -61,6 +61,8 @@ follow((state) => {
     shown = store.take(state);
     show(shown);
     document.documentElement.dataset["ready"] = "yes";
+    // The reading that the page shows, so that tests compare figures of one instant.
+    document.documentElement.dataset["at"] = String(state.at_ms);
     return;
   }
   text(byId("pulse"), "no answer; the figures are outdated");

@@ -1,41 +1,39 @@
-// The texts of a subscription's card: its current state, and the history of its contract.
+// The texts of a subscription's card.
 
 import { count, since } from "./format";
-import { tolerance } from "./promise";
 import type { Sub } from "./store";
 
-const BADGES = { good: "as requested", warm: "less than requested", bad: "contract broken", idle: "no samples" };
-
-/** Returns the current state, as text. */
-export function badge({ sub, health }: Sub): string {
-  if (sub.refusals.length > 0) return "refused";
-  return health === "idle" && sub.publishers.length === 0 ? "no publisher" : BADGES[health];
+/** Returns the state as text. */
+export function badge({ sub }: Sub): string {
+  return sub.health.label;
 }
 
-/**
- * Returns whether the subscription has a contract, whether it is met now, and the violations on its
- * links since the start.
- */
-export function note(sub: Sub): string {
-  const held = sub.legs.filter((leg) => leg.stream.contract);
-  if (sub.sub.refusals.length > 0) return "refused before the first sample was sent";
-  if (sub.near) return "on the same node, without a link";
-  if (sub.sub.within_us === null) {
-    return held.length > 0 ? "best effort, on a stream reserved for other subscriptions" : "best effort: no link reserves capacity for it";
-  }
-  if (held.length === 0 && sub.grants.length === 0) return "best effort: no link reserves capacity for it";
-  const state = sub.health === "bad" ? "broken now" : "kept now";
-  if (held.length === 0) return `contract ${state} · its links are shown on other pages`;
-  const { windows, agoUs } = sub.broken;
-  const sizes = new Set(held.map(({ stream }) => tolerance(stream.contract?.loss ?? null)[1]));
-  const [y] = sizes.size === 1 ? sizes : [];
-  const last = agoUs === null ? "" : `, the last ${since(agoUs)}`;
-  return `contract ${state} · ${onLinks(windows, y)} since the start${last}`;
+/** Returns the window of the figures as text. */
+export function windowOf({ sub }: Sub): string {
+  return `in ${Math.round(sub.health.window_us / 1e6)} s`;
 }
 
-/** Formats the violations on links. Without a loss tolerance, each window is one sample. */
-function onLinks(windows: number, y: number | undefined): string {
-  const many = windows === 0 ? "no" : count(windows);
-  const s = windows === 1 || windows === 0 ? "" : "s";
-  return y === 1 ? `${many} sample${s} late or lost on links` : `${many} window${s}${y === undefined ? "" : ` of ${y}`} broken`;
+/** Returns the requested, delivered, lost and late samples of the window. */
+export function figures(sub: Sub): string {
+  const { requested, delivered, lost, late } = sub.sub.health;
+  const of = requested === null ? "" : ` of ${count(requested)}`;
+  return `${count(delivered)}${of} ${windowOf(sub)}, ${count(lost)} lost${late > 0 ? `, ${count(late)} late` : ""}`;
+}
+
+/** Returns the reason of a state that is not as requested. */
+export function reason({ sub }: Sub): string {
+  return sub.refusals.length > 0 ? "" : (sub.health.reason ?? "");
+}
+
+/** Returns whether the subscription has a contract, whether it is kept, and for how long it was broken since the start. */
+export function note({ sub, near, legs, grants }: Sub): string {
+  const { state, broken_seconds: seconds, broken_ago_us: ago } = sub.health;
+  const held = legs.some((leg) => leg.stream.contract);
+  if (sub.refusals.length > 0) return "refused before the first sample was sent";
+  const past = seconds > 0 && ago !== null ? ` · broken for ${count(seconds)} s since the start, the last ${since(ago)}` : "";
+  if (near) return `on the same node, without a link${past}`;
+  const none = "best effort: no link reserves capacity for it";
+  if (sub.within_us === null) return held ? "best effort, on a stream reserved for other subscriptions" : none;
+  if (!held && grants.length === 0) return `${none}${past}`;
+  return `contract ${state === "broken" ? "broken now" : "kept now"}${past}`;
 }

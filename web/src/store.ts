@@ -3,26 +3,15 @@
 import type { Link, Node, Past, Publisher, Reservation, State, Subscription } from "./api.gen";
 import { SECONDS_MAX } from "./chart";
 import { Delays, type Part } from "./delay";
-import { expectedRate, grantsOf, type Leg, legsOf, legsTo } from "./legs";
-import { type Broken, broken, type Counted, counted, isBeyond, isBrokenNow, isStricter, tolerance } from "./promise";
+import { grantsOf, type Leg, legsOf, legsTo } from "./legs";
+import { type Colour, colour } from "./promise";
 import { decodesH264, H264 } from "./video";
-
-/** The number of kept readings of counters: those of the last ten seconds, and the one before. */
-const COUNTED_MAX = 11;
-/**
- * The number of samples over which a rate is checked. A difference of one sample is a counting
- * artefact, not a miss.
- */
-const RATE_SAMPLES = 10;
-const RATE_SLACK = 1.5;
 
 /** The newest ages at delivery, both of the same samples, at most ten seconds old. */
 export interface Ages {
   mean: number;
   max: number;
 }
-
-export type Health = "good" | "warm" | "bad" | "idle";
 
 /** A subscription with all related data. */
 export interface Sub {
@@ -31,16 +20,13 @@ export interface Sub {
   publishers: Publisher[];
   /** The grants of its paths, one for each publisher that has one. */
   grants: Reservation[];
-  /** The expected rate in samples per second; null if it is unknown. */
-  expected: number | null;
   legs: Leg[];
   /** True if its publisher is on the same node. */
   near: boolean;
-  /** The violated windows on its links. */
-  broken: Broken;
   parts: Part[];
   age: Ages | null;
-  health: Health;
+  /** The colour of its state. */
+  health: Colour;
   isPicture: boolean;
   /** Its pictures can be shown here. */
   isShown: boolean;
@@ -48,7 +34,6 @@ export interface Sub {
   ages: Ages[];
   /** The number of the last change of the request, or of the appearance; 0 since the start of the page. */
   changed: number;
-  history: Counted[];
 }
 
 /** The reservation of one contract on a link. */
@@ -140,27 +125,22 @@ export class Store {
     const before = this.#subs.get(sub.id);
     const publishers = sub.publishers.flatMap((id) => known.get(id) ?? []);
     const legs = legsTo(node, sub, all);
-    const now = counted(node.at_us, sub, legs);
-    // Drops are counted anew on another path.
-    const history = push(before?.history.at(-1)?.way === now.way ? before.history : [], now, COUNTED_MAX);
     const fresh = sub.age_mean_us === null ? null : { mean: sub.age_mean_us, max: sub.age_max_us };
     const ages = before?.ages ?? agesOf(this.#past, sub.id) ?? [];
     if (before) push(ages, fresh ?? { mean: 0, max: 0 }, SECONDS_MAX);
     const same = before ? requestOf(before.sub) === requestOf(sub) : this.#readings === 1;
     const changed = same ? (before?.changed ?? 0) : this.#readings;
-    const age = fresh ?? (isFlowing(history) ? (before?.age ?? null) : null);
+    const age = fresh ?? (sub.health.delivered > 0 ? (before?.age ?? null) : null);
     const near = sub.publishers[0]?.startsWith(`${node.id}.`) ?? false;
     const end = legs.length > 0 ? "propagation and delivery" : near ? "on this host" : "path to this node";
     const isPicture = publishers.some(({ encoding: kind }) => kind.startsWith("image/") || kind.startsWith("video/raw"));
-    const view = {
-      node, sub, publishers, grants, legs, near, history, ages, age, changed,
-      expected: expectedRate(sub, publishers),
-      broken: broken(legs.map(({ stream }) => stream)),
+    return {
+      node, sub, publishers, grants, legs, near, ages, age, changed,
+      health: colour(sub.health.state),
       parts: age === null ? [] : this.#delays.parts(legs, age.mean, end),
       isPicture,
       isShown: isPicture || (decodesH264() && publishers.some(({ encoding: kind }) => kind.startsWith(H264))),
     };
-    return { ...view, health: health(view) };
   }
 
   #passing(subs: readonly Sub[], legs: readonly Leg[]): View["passing"] {
@@ -210,40 +190,4 @@ function sharesOf(legs: readonly Leg[], names: Map<string, string>): Share[] {
     return [{ key, what, to: names.get(stream.hop) ?? stream.hop, bits: stream.contract.bits_per_s }];
   });
   return shares.sort((a, b) => b.bits - a.bits || a.key.localeCompare(b.key));
-}
-
-/** Returns true if samples were delivered within the last ten seconds. */
-function isFlowing(history: readonly Counted[]): boolean {
-  return (history.at(-1)?.delivered ?? 0) > (history[0]?.delivered ?? 0);
-}
-
-/**
- * Returns true if fewer samples than expected were delivered, over the seconds in which
- * `RATE_SAMPLES` samples are due.
- */
-function isShort(history: readonly Counted[], expected: number, loss: number): boolean {
-  const last = history.at(-1);
-  if (!last) return false;
-  const over = (then: Counted) => (last.at_us - then.at_us) / 1e6;
-  const long = history.filter((then) => expected * over(then) >= RATE_SAMPLES).at(-1) ?? history[0];
-  if (!long || long === last) return false;
-  const wanted = expected * over(long);
-  return last.delivered - long.delivered + RATE_SLACK + loss * wanted < wanted * 0.95;
-}
-
-/**
- * Returns whether the subscription currently gets its rate, with no more misses than it tolerates.
- */
-function health({ sub, publishers, expected, legs, history }: Omit<Sub, "health">): Health {
-  if (sub.refusals.length > 0) return "bad";
-  const promised = sub.within_us !== null;
-  const lost = legs.some(({ stream }) => isBrokenNow(stream) && !isStricter(stream.contract?.loss ?? "0/1", sub.loss));
-  if (promised && (lost || isBeyond(history, sub.loss))) return "bad";
-  // The rate of publishers on nodes that are not queried is unknown.
-  const unknown = publishers.length < sub.publishers.length;
-  if (unknown ? !isFlowing(history) && history.length > 1 : expected === null || expected === 0) return "idle";
-  const [last, before] = [history.at(-1), history.at(-2)];
-  if (!promised && last && before && last.missed > before.missed) return "warm";
-  const [x, y] = promised ? tolerance(sub.loss) : [0, 1];
-  return expected !== null && !unknown && isShort(history, expected, x / y) ? "warm" : "good";
 }

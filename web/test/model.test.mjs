@@ -4,14 +4,13 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { createServer } from "vite";
 
-let server, Store, verdict, note, badge, edges;
+let server, Store, figures, reason, note, badge, edges;
 
 before(async () => {
   server = await createServer({ server: { middlewareMode: true }, appType: "custom", logLevel: "error" });
   const load = (name) => server.ssrLoadModule(`/src/${name}.ts`);
   ({ Store } = await load("store"));
-  ({ verdict } = await load("verdict"));
-  ({ note, badge } = await load("note"));
+  ({ figures, reason, note, badge } = await load("note"));
   ({ edges } = await load("edges"));
 });
 
@@ -41,7 +40,14 @@ const node = (second, id, name, more = {}) => ({
 
 const publisher = { id: `${ROBOT}.1`, tag: "steer", kind: "data", encoding: "application/octet-stream", period_us: 10_000, published: 0, rate_hz: 100, matching: true };
 
+/** The result that the server computes. */
+const health = (more = {}) => ({
+  state: "served", label: "as requested", window_us: 10e6, requested: 1_000, delivered: 1_000, lost: 0, lost_before: 0, late: 0,
+  requested_hz: 100, delivered_hz: 100, reason: null, broken_seconds: 0, broken_ago_us: null, ...more,
+});
+
 const subscription = (second, more = {}) => ({
+  health: health(),
   id: `${OPERATOR}.0`, pattern: "steer", asked: asked(), within_us: 20_000, loss: "5/100", proxy: "publisher", publishers: [`${ROBOT}.1`],
   refusals: [], delivered: second * 100, bytes: second * 6_400, rate_hz: 100, late: 0, age_max_us: 9_000, age_mean_us: 5_000,
   age_sum_us: second * 100 * 5_000, dropped: {}, ...more,
@@ -66,6 +72,24 @@ function taken(store, second, shape = {}) {
   return store.take(shape.state?.(reading, second) ?? reading);
 }
 
+test("a card shows the result of the server and computes none of its own", () => {
+  const shown = (more) => views(1, { sub: () => ({ health: health(more) }) }).at(-1).subs[0];
+  const good = shown({});
+  assert.deepEqual([badge(good), good.health, figures(good), reason(good)], ["as requested", "good", "1 000 of 1 000 in 10 s, 0 lost", ""]);
+  assert.equal(note(good), "contract kept now");
+  const why = "179 of 233 lost on link 'thin' of 'robot' (superseded)";
+  const starved = shown({ state: "short", label: "less than requested", requested: 233, delivered: 54, lost: 179, reason: why });
+  assert.deepEqual([badge(starved), starved.health, figures(starved), reason(starved)], ["less than requested", "warm", "54 of 233 in 10 s, 179 lost", why]);
+  const broken = shown({ state: "broken", label: "contract broken", late: 7, broken_seconds: 12, broken_ago_us: 0 });
+  assert.deepEqual([badge(broken), broken.health], ["contract broken", "bad"]);
+  assert.equal(note(broken), "contract broken now · broken for 12 s since the start, the last 0 s ago");
+  // Violations of a link's own target are no violation of the request.
+  const stricter = views(3, { stream: () => ({ violations: 817, broken_ago_us: 1e6 }) }).at(-1).subs[0];
+  assert.deepEqual([badge(stricter), note(stricter)], ["as requested", "contract kept now"]);
+  const best = views(2, { sub: () => ({ within_us: null, loss: null }) }).at(-1).subs[0];
+  assert.equal(note(best), "best effort, on a stream reserved for other subscriptions");
+});
+
 test("charts contain each second of the server's history once", () => {
   const history = (seconds) => {
     const values = Array.from({ length: seconds }, (_, second) => second);
@@ -87,75 +111,6 @@ test("charts contain each second of the server's history once", () => {
   const next = taken(late, 600);
   assert.deepEqual(lengths(next), [600, 600]);
   assert.deepEqual([next.subs[0].ages[0], next.subs[0].ages.at(-1)], [{ mean: 1, max: 1 }, { mean: 5_000, max: 9_000 }]);
-});
-
-test("a recovered contract reads as kept now with past violations", () => {
-  const view = views(3, { stream: () => ({ violations: 5, broken_ago_us: 42e6 }) }).at(-1);
-  assert.equal(note(view.subs[0]), "contract kept now · 5 windows of 100 broken since the start, the last 42 s ago");
-  assert.equal(badge(view.subs[0]), "as requested");
-  assert.deepEqual(verdict(view), {
-    text: "the subscription is served as requested; links broke 5 contract windows since the start, the last 42 s ago",
-    state: "good",
-  });
-});
-
-test("a contract that is broken now is never shown as kept", () => {
-  // A best-effort subscription that gets less must not turn the summary to "every contract is kept".
-  const best = subscription(0, { id: `${OPERATOR}.1`, pattern: "bulk", within_us: null, loss: null, rate_hz: 1, delivered: 0 });
-  const state = (reading) => {
-    reading.nodes[1].subscriptions.push(best);
-    return reading;
-  };
-  const view = views(3, { state, stream: () => ({ violations: 5, broken_ago_us: 3e6 }) }).at(-1);
-  assert.deepEqual(view.subs.map(({ health }) => health), ["bad", "warm"]);
-  assert.equal(badge(view.subs[0]), "contract broken");
-  assert.match(note(view.subs[0]), /^contract broken now · 5 windows of 100 broken since the start, the last 3 s ago$/);
-  const told = verdict(view);
-  assert.equal(told.state, "bad");
-  assert.match(told.text, /^a contract is broken now: operator steer; links broke 5 contract windows since the start/);
-  const kept = views(3, { state }).at(-1);
-  assert.equal(verdict(kept).text, "every contract is kept now; 1 best-effort subscription gets less than requested");
-});
-
-test("a violation counts as current for one window if that exceeds ten seconds", () => {
-  const slow = { period_us: 1e6, deadline_us: 1e6, loss: "5/100", bits_per_s: 1_000 };
-  const at = (ago) => views(1, { stream: () => ({ contract: slow, violations: 1, broken_ago_us: ago }) }).at(-1).subs[0].broken.now;
-  assert.deepEqual([at(30e6), at(99e6), at(101e6)], [true, true, false]);
-});
-
-test("only misses beyond every window's tolerance break a contract", () => {
-  const lost = (each) => views(4, { sub: (second) => ({ delivered: second * (100 - each), dropped: { link_loss: second * each } }) }).at(-1).subs[0];
-  assert.equal(lost(5).health, "good");
-  assert.equal(lost(20).health, "bad");
-  assert.equal(note(lost(20)), "contract broken now · no window of 100 broken since the start");
-  const slow = (second) => ({ loss: "1/10", delivered: second * 100 - Math.min(second, 1), dropped: { link_loss: Math.min(second, 1) } });
-  assert.equal(views(1, { sub: slow }).at(-1).subs[0].health, "good", "1 of 10 may miss");
-  const none = (second) => ({ loss: null, dropped: second > 1 ? { deadline_missed: 1 } : {}, late: second > 1 ? 1 : 0 });
-  assert.equal(views(2, { sub: none }).at(-1).subs[0].health, "bad", "none may miss");
-});
-
-test("violations of a stricter link contract within the requested tolerance break no contract", () => {
-  const strict = { period_us: 10_000, deadline_us: 15_000, loss: "0/1", bits_per_s: 100_000 };
-  const lost = (each) => views(4, { stream: (second) => ({ contract: strict, violations: second * each, broken_ago_us: second * each ? 1e6 : null, dropped: { deadline_missed: second * each } }), sub: (second) => ({ delivered: second * (100 - each) }) }).at(-1);
-  const few = lost(4);
-  assert.equal(badge(few.subs[0]), "as requested");
-  assert.equal(note(few.subs[0]), "contract kept now · 16 samples late or lost on links since the start, the last 1 s ago");
-  assert.equal(verdict(few).text, "the subscription is served as requested; links broke 16 contract windows since the start, the last 1 s ago");
-  assert.equal(badge(lost(20).subs[0]), "contract broken", "drops on links count as misses");
-});
-
-test("drops on a path count once the path is known", () => {
-  const state = (reading, second) => {
-    if (second < 2) reading.nodes[0].links = [];
-    return reading;
-  };
-  const view = views(3, { state, stream: () => ({ dropped: { queue_full: 900 } }) }).at(-1);
-  assert.equal(badge(view.subs[0]), "as requested");
-});
-
-test("a sample dropped for lateness counts once", () => {
-  const view = views(2, { sub: (second) => ({ late: second * 5, dropped: { deadline_missed: second * 5 } }) }).at(-1);
-  assert.deepEqual(view.subs[0].history.map(({ missed }) => missed), [0, 5, 10]);
 });
 
 test("the mean age is at most the maximum of the same samples", () => {
@@ -189,32 +144,6 @@ test("streams with one sample per two seconds always show a delay", () => {
   }
 });
 
-test("streams to nodes that are not displayed have a delay and a verdict", () => {
-  const state = (reading) => ({ ...reading, nodes: reading.nodes.slice(0, 1), known: [{ id: OPERATOR, name: "operator" }] });
-  const view = views(2, { state }).at(-1);
-  assert.equal(view.subs.length, 0);
-  assert.deepEqual(view.passing.map(({ total, parts }) => [total, parts.map(({ us }) => us)]), [[4_000, [1_000, 3_000]]]);
-  assert.equal(verdict(view).text, "1 stream leads to other nodes; every contract is kept now");
-  const lost = views(2, { state, stream: () => ({ violations: 1, broken_ago_us: 0 }) }).at(-1);
-  assert.match(verdict(lost).text, /^a contract is broken now: steer on robot thin; links broke 1 contract window since the start, the last 0 s ago$/);
-});
-
-test("a publisher on a node that is not displayed is still counted", () => {
-  const state = (reading) => ({ ...reading, nodes: reading.nodes.slice(1), known: [{ id: ROBOT, name: "robot" }] });
-  const [sub] = views(3, { state }).at(-1).subs;
-  assert.equal(badge(sub), "as requested");
-  assert.equal(sub.parts.at(-1).name, "path to this node");
-  const [silent] = views(12, { state, sub: () => ({ delivered: 7, rate_hz: 0, age_mean_us: null }) }).at(-1).subs;
-  assert.equal(badge(silent), "no samples");
-});
-
-test("a best-effort subscription on a contracted stream has no contract", () => {
-  const view = views(2, { stream: () => ({ violations: 1, broken_ago_us: 0 }), sub: () => ({ within_us: null, loss: null }) }).at(-1);
-  assert.equal(note(view.subs[0]), "best effort, on a stream reserved for other subscriptions");
-  assert.equal(badge(view.subs[0]), "as requested");
-  assert.match(verdict(view).text, /^a contract is broken now: steer on robot thin;/);
-});
-
 test("each edge shows only the traffic between its two nodes", () => {
   const relay = { node: { id: RELAY }, link: link([stream(1), stream(1, { hop: "d" })], {
     name: "hub", hops: [ROBOT, OPERATOR, "d"], use_bits_per_s: 1.9e6,
@@ -237,6 +166,6 @@ test("a stream and its replacement are merged", () => {
   };
   const view = views(2, { state: double }).at(-1);
   assert.equal(view.legs.length, 1);
-  assert.deepEqual([view.legs[0].stream.sent, view.legs[0].stream.dropped, view.subs[0].broken.windows], [202, { queue_full: 2 }, 1]);
+  assert.deepEqual([view.legs[0].stream.sent, view.legs[0].stream.dropped, view.legs[0].stream.violations], [202, { queue_full: 2 }, 1]);
   assert.equal(view.links[0].shares.length, 1);
 });

@@ -76,6 +76,7 @@ fn rows(runtime_dir: Option<PathBuf>) -> Vec<Row> {
     let mut rows = vec![
         host::kernel(),
         host::cores(),
+        host::load(),
         host::clock_source(),
         host::governor(),
         timer::precision(),

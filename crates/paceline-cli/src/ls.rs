@@ -17,6 +17,8 @@ use paceline_tool::stop::Stop;
 use paceline_tool::{show, table};
 use std::process::ExitCode;
 use std::time::Duration;
+#[cfg(test)]
+pub(crate) use view::tables;
 
 /// Options of `paceline ls`.
 #[derive(Debug, clap::Args)]

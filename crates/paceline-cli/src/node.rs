@@ -172,7 +172,7 @@ fn servers(node: &Node, settings: &Settings) -> anyhow::Result<[Option<HttpServe
         let read = Access::read(&settings.http_files);
         read.map_err(|error| paceline_tool::exit::usage(format!("{error:#}")))
     };
-    let source = || Arc::new(OwnSource::new(node, Neighbours::Free));
+    let source = || Arc::new(OwnSource::new(node, Neighbours::All));
     let page = |address| HttpServer::start(address, access()?, source());
     let foxglove = |address| HttpServer::foxglove(address, access()?, node);
     Ok([

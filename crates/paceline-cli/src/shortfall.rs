@@ -142,6 +142,13 @@ pub(crate) fn loss(node: &Node, sources: &[SourceView], local: &Drops) -> Option
     most.max_by_key(|loss| loss.samples).map(|loss| loss.to_text())
 }
 
+/// Names a node on the paths whose processor is too busy; `None` without one.
+pub(crate) fn busy(node: &Node, sources: &[SourceView]) -> Option<String> {
+    let status = status_of(node, sources);
+    let found = status.iter().filter_map(|node| Some((node.processor_wait?, &node.name)));
+    found.filter(|(wait, _)| wait.is_much()).map(|(wait, name)| wait.in_words(name)).next()
+}
+
 /// Returns the dominant reason for missing samples. `local` are the subscription's own drops; `longer` is the
 /// option that extends the command's run time.
 pub(crate) fn reason(

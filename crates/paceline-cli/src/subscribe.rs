@@ -3,7 +3,6 @@
 mod args;
 mod dry_run;
 mod explain;
-mod joined;
 mod lines;
 mod rates;
 mod report;
@@ -19,7 +18,6 @@ use crate::shortfall::Published;
 use crate::status::published_tags;
 use crate::tally::Tally;
 use explain::Explainer;
-use joined::Joined;
 use lines::Lines;
 use paceline::contract::{BestEffort, Offer, Refusal};
 use paceline::status::{Excess, PublisherId, SourceView};
@@ -105,7 +103,6 @@ struct Session<'a> {
     /// The publishing rates since the start, and in this second.
     published: Published,
     recent: Published,
-    joined: Joined,
     losses: Losses,
     explainer: Explainer,
     lines: Lines,
@@ -158,7 +155,6 @@ impl<'a> Session<'a> {
             asked: args.wish.requested_rate(),
             published: Published::default(),
             recent: Published::default(),
-            joined: Joined::default(),
             losses: Losses::default(),
             explainer,
             lines: Lines::of(args),
@@ -208,7 +204,6 @@ impl<'a> Session<'a> {
         self.heard = true;
         self.published.add(delivery);
         self.recent.add(delivery);
-        self.joined.add(delivery, now);
         self.compare(delivery);
         self.total.add(delivery, now);
         self.window.add(delivery, now);

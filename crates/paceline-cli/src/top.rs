@@ -1,5 +1,7 @@
 //! `paceline top`: shows streams, subscriptions and links, in a terminal or as plain tables.
 
+#[cfg(test)]
+mod agree;
 mod asker;
 mod keys;
 mod model;

@@ -1,10 +1,11 @@
 //! The types of the API. The dashboard's types are generated from these structs (`api/types.rs`).
 
 use paceline::status::{
-    BufferStatus, LinkStatus, NodeId, NodeStatus, PublisherStatus, StreamStatus, SubscriptionId,
-    SubscriptionStatus,
+    BufferStatus, LinkStatus, NetworkHealth, NodeId, NodeStatus, PublisherStatus, StreamStatus,
+    SubscriptionId, SubscriptionStatus,
 };
 use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeSet;
 use std::fmt::Display;
 
 mod demo;
@@ -25,12 +26,20 @@ pub struct State {
     pub schema: u32,
     /// Milliseconds since 1970 by this host's clock.
     pub at_ms: u64,
+    /// State of all subscriptions, in one sentence.
+    #[serde(default)]
+    pub health: NetworkHealth,
     /// Nodes, sorted by name.
     pub nodes: Vec<NodeStatus>,
     /// Nodes that are known but not queried.
     pub known: Vec<Known>,
     /// Load switches; only in the demo.
     pub switches: Vec<Switch>,
+    /// The nodes of `nodes` that are only read while a page is open. Metrics omit them: their series would begin and end with
+    /// the page.
+    #[serde(skip)]
+    #[cfg_attr(test, ts(skip))]
+    pub far: BTreeSet<NodeId>,
 }
 
 /// A node that is known by name only.

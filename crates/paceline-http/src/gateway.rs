@@ -9,8 +9,8 @@ use crate::status::StatusDocument;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use hyper::StatusCode;
-use paceline::status::NodeStatus;
-use std::collections::BTreeMap;
+use paceline::status::{NetworkHealth, NodeStatus};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -99,13 +99,16 @@ impl Source for Gateway {
     /// The demo needs no tokens.
     fn note_refused(&self, _: &str, _: &str, _: &str) {}
 
-    fn state(&self) -> State {
+    fn state(&self, _viewed: bool) -> State {
+        let nodes = self.nodes();
         State {
             schema: SCHEMA,
             at_ms: now_ms(),
-            nodes: self.nodes(),
+            health: NetworkHealth::of(&nodes),
+            nodes,
             known: Vec::new(),
             switches: self.switches.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            far: BTreeSet::new(),
         }
     }
 
@@ -266,14 +269,14 @@ mod tests {
             Gateway::new(vec![socket.clone()], Vec::new(), Box::new(|_, _| false), || None);
         gateway.places.lock().unwrap().insert("7".to_owned(), socket.clone());
         assert_eq!(gateway.picture("7.0", Some(3)).unwrap().map(|shown| shown.seq), None);
-        assert!(gateway.state().nodes.is_empty());
+        assert!(gateway.state(false).nodes.is_empty());
         drop(listener);
         let error = gateway.picture("7.0", None).err().unwrap();
         assert_eq!(
             error,
             NoPicture::NoAnswer("no listener: Connection refused (os error 111)".into())
         );
-        gateway.state();
+        gateway.state(false);
         assert_eq!(gateway.picture("7.0", None).err().unwrap(), NoPicture::Unknown);
         std::fs::remove_file(socket).unwrap();
     }

@@ -18,6 +18,7 @@ mod answer;
 mod api;
 pub mod change;
 mod events;
+mod far;
 mod foxglove;
 mod gateway;
 mod guard;
@@ -54,11 +55,11 @@ use paceline_tool::exit;
 use std::sync::Arc;
 
 /// Serves `node` on an address of this host, such as `127.0.0.1:8470` or `unix:/run/paceline/api.sock`; port 0 selects
-/// a free one. The page includes the nodes that are reachable without a link of limited capacity.
+/// a free one. While a page is open, it includes all nodes that answer, with at most 2 % of the smallest link.
 ///
 /// # Errors
 /// Returns an error if the address is invalid, in use, or reachable by other hosts, which needs TLS and tokens.
 pub fn serve(node: &Node, address: &str) -> anyhow::Result<HttpServer> {
     let address: HttpAddress = address.parse().map_err(exit::usage)?;
-    HttpServer::start(&address, None, Arc::new(OwnSource::new(node, Neighbours::Free)))
+    HttpServer::start(&address, None, Arc::new(OwnSource::new(node, Neighbours::All)))
 }

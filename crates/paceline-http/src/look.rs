@@ -1,9 +1,9 @@
 //! The newest samples of a subscription, for the page.
 
 use super::watched::NoPicture;
-use paceline::contract::Retransmit;
-use paceline::status::{SourceView, SubscriptionId};
-use paceline::{Kind, Node, Pattern, Sample, Subscription, Tag, View};
+use paceline::contract::{Form, Retransmit};
+use paceline::status::{SourceView, SubscriptionId, SubscriptionView};
+use paceline::{Kind, Node, Pattern, Sample, SubscriberBuilder, Subscription, Tag, View};
 use paceline_media::Format;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,32 +16,44 @@ pub(super) enum Look {
     /// A subscription of this process.
     Own(View),
     /// One of another process: an observer with the same pattern. It exists only while no link with a capacity would
-    /// carry anything for it.
+    /// carry anything for it alone.
     Observer {
+        id: SubscriptionId,
         pattern: Pattern,
+        shared: Option<Form>,
         subscription: Subscription,
         newest: Arc<Mutex<BTreeMap<Tag, Sample>>>,
     },
 }
 
 impl Look {
-    /// Opens a view of a subscription of this process, or an observer at `hz` for one of another process. Of video, an
-    /// observer receives the pictures at which decoding can start.
+    /// Opens a view of a subscription of this process, or an observer for one of another process. The observer takes samples
+    /// at `hz`, or shares the stream of the subscription over links with a capacity, which then carry nothing more. Of video,
+    /// it receives the pictures at which decoding can start.
     ///
     /// # Errors
-    /// Returns [`NoPicture::Unknown`] without such a subscription, and [`NoPicture::NotShown`] if samples come over a link
-    /// with a capacity.
+    /// Returns [`NoPicture::Unknown`] without such a subscription, and [`NoPicture::NotShown`] if a link with a capacity would
+    /// carry samples for the observer alone.
     pub(super) fn open(node: &Node, id: SubscriptionId, hz: f64) -> Result<Self, NoPicture> {
         if let Some(view) = node.view(id) {
             return Ok(Self::Own(view));
         }
         let mut all = node.subscriptions().into_iter();
-        let pattern = all.find(|known| known.id == id).ok_or(NoPicture::Unknown)?.pattern;
-        let is_video = check_free(node, &pattern)?;
+        let SubscriptionView { pattern, form, .. } =
+            all.find(|known| known.id == id).ok_or(NoPicture::Unknown)?;
+        let Free { is_video, shared } = check_free(node, &pattern, id)?;
         let newest = Arc::<Mutex<BTreeMap<Tag, Sample>>>::default();
         let keep = newest.clone();
         let builder = node.subscriber(pattern.as_str());
-        let builder = if is_video { builder } else { builder.max_hz(hz) };
+        let builder = match shared {
+            Some(form) => with_form(builder, form),
+            None if is_video => builder,
+            // As large as the subscriber receives them.
+            None => match form.size {
+                Some(size) => builder.max_hz(hz).size(size.width, size.height),
+                None => builder.max_hz(hz),
+            },
+        };
         let subscription = builder.retransmit(Retransmit::None).callback(move |sample| {
             if sample.kind.is_video() && sample.kind != Kind::VideoI {
                 return;
@@ -52,7 +64,7 @@ impl Look {
             }
         });
         let subscription = subscription.map_err(|error| NoPicture::NotShown(error.to_string()))?;
-        Ok(Self::Observer { pattern, subscription, newest })
+        Ok(Self::Observer { id, pattern, shared, subscription, newest })
     }
 
     /// Returns the newest sample of each tag.
@@ -62,8 +74,10 @@ impl Look {
     pub(super) fn newest_of_tags(&self, node: &Node) -> Result<Vec<Sample>, NoPicture> {
         match self {
             Self::Own(view) => Ok(view.newest_of_tags()),
-            Self::Observer { pattern, newest, .. } => {
-                check_free(node, pattern)?;
+            Self::Observer { id, pattern, shared, newest, .. } => {
+                if check_free(node, pattern, *id)?.shared != *shared {
+                    return Err(NoPicture::NotShown("its path has changed: wait a moment".into()));
+                }
                 let newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
                 Ok(newest.values().cloned().collect())
             }
@@ -95,16 +109,59 @@ impl Look {
     }
 }
 
-/// Returns true if any publisher of this pattern sends video.
+/// The samples that an observer may take.
+struct Free {
+    /// Any publisher sends video.
+    is_video: bool,
+    /// The form of the observed subscription, if its stream crosses a link with a capacity: an observer shares it.
+    shared: Option<Form>,
+}
+
+/// Checks that no link with a capacity would carry samples for an observer alone.
 ///
 /// # Errors
-/// Returns [`NoPicture::NotShown`] if samples come over a link with a capacity.
-fn check_free(node: &Node, pattern: &Pattern) -> Result<bool, NoPicture> {
+/// Returns [`NoPicture::NotShown`] if one would.
+fn check_free(node: &Node, pattern: &Pattern, id: SubscriptionId) -> Result<Free, NoPicture> {
     let sources = node.sources(pattern);
-    if sources.iter().all(|source| source.hops.iter().all(|hop| hop.capacity.is_none())) {
-        let is_video = |source: &SourceView| Format::codec_of(source.encoding.as_str()).is_some();
-        return Ok(sources.iter().any(is_video));
+    let mut shared = None;
+    for source in &sources {
+        let taken = source.taken.iter().find(|taken| taken.subscription == id);
+        // Pages that observe each other's observers would never end.
+        if taken.is_some_and(|taken| taken.retransmit == Retransmit::None) {
+            let why =
+                "it takes no repairs, as the observers of pages do: open the page of its own node";
+            return Err(NoPicture::NotShown(why.to_owned()));
+        }
+        let is_carried = |hop| taken.is_some_and(|taken| taken.hops.contains(hop));
+        let mut limited = source.hops.iter().filter(|hop| hop.capacity.is_some()).peekable();
+        if limited.peek().is_none() {
+            continue;
+        }
+        let form = taken.map(|taken| taken.form);
+        if !limited.all(is_carried) || shared.is_some_and(|other| Some(other) != form) {
+            let why = "a link with a capacity would carry them for this page alone: open the page of its own node";
+            return Err(NoPicture::NotShown(why.to_owned()));
+        }
+        shared = form;
     }
-    let why = "its samples come over a link with a capacity, which the page does not use: open the page of its own node";
-    Err(NoPicture::NotShown(why.to_owned()))
+    let is_video = |source: &SourceView| Format::codec_of(source.encoding.as_str()).is_some();
+    Ok(Free { is_video: sources.iter().any(is_video), shared })
+}
+
+/// Requests exactly this form, so that the observer gets a copy of its stream.
+fn with_form(builder: SubscriberBuilder<'_>, form: Form) -> SubscriberBuilder<'_> {
+    let mut builder = builder.rate(form.rate);
+    if let Some(size) = form.size {
+        builder = builder.size(size.width, size.height);
+    }
+    if let Some(audio) = form.audio {
+        builder = builder.audio(audio.rate, audio.channels);
+    }
+    if let Some(quality) = form.quality {
+        builder = builder.quality(quality.get());
+    }
+    match form.bitrate {
+        Some(bitrate) => builder.bitrate(bitrate.get()),
+        None => builder,
+    }
 }

@@ -7,7 +7,7 @@ use super::api::State;
 use paceline::delivery::TimedStatus;
 use paceline::status::{
     BufferStatus, ClassStatus, Drops, LinkStatus, NodeStatus, PublisherStatus, StreamStatus,
-    SubscriptionStatus,
+    SubscriptionHealth, SubscriptionStatus,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -89,7 +89,7 @@ fn seconds(time: Duration) -> String {
 /// Formats the metrics of all nodes.
 pub(super) fn write(state: &State) -> String {
     let mut to = Families::default();
-    for node in &state.nodes {
+    for node in state.nodes.iter().filter(|node| !state.far.contains(&node.id)) {
         let at = vec![("node", node.name.clone()), ("node_id", node.id.to_string())];
         write_node(&mut to, &at, node);
     }
@@ -176,6 +176,7 @@ fn write_subscription(to: &mut Families, mut at: Labels, row: &SubscriptionStatu
     to.add(Kind::Gauge, name, help, at, &seconds(row.jitter));
     let help = "Samples that were published between two that arrived, but did not arrive.";
     to.count("paceline_subscription_lost_samples_total", help, at, row.lost);
+    write_health(to, at, &row.health);
     if let Some(timed) = &row.timed {
         write_timed(to, at.clone(), timed);
     }
@@ -216,6 +217,43 @@ fn write_subscription(to: &mut Families, mut at: Labels, row: &SubscriptionStatu
         at,
         row.refusals.len() as u64,
     );
+}
+
+fn write_health(to: &mut Families, at: &Labels, health: &SubscriptionHealth) {
+    let mut with_state = at.clone();
+    with_state.push(("state", health.state.name().to_owned()));
+    let help = "1 with the state of the subscription: no_publisher, silent, served, short, broken or refused.";
+    to.gauge("paceline_subscription_health", help, &with_state, 1);
+    let help = "Seconds in which the subscription had a delay bound and missed more samples than it tolerates.";
+    to.count("paceline_subscription_broken_seconds_total", help, at, health.broken_seconds);
+    let help = "Time that the window figures of the subscription cover, at most 10 s.";
+    to.add(Kind::Gauge, "paceline_subscription_window_seconds", help, at, &seconds(health.window));
+    for (name, help, value) in [
+        (
+            "paceline_subscription_window_requested_samples",
+            "Samples in the window that were sent and requested; missing if their number is unknown.",
+            health.requested,
+        ),
+        (
+            "paceline_subscription_window_delivered_samples",
+            "Samples delivered in the window.",
+            Some(health.delivered),
+        ),
+        (
+            "paceline_subscription_window_lost_samples",
+            "Requested samples in the window that were not delivered.",
+            Some(health.lost),
+        ),
+        (
+            "paceline_subscription_window_late_samples",
+            "Samples delivered in the window later than the delay bound.",
+            Some(health.late),
+        ),
+    ] {
+        if let Some(value) = value {
+            to.gauge(name, help, at, value);
+        }
+    }
 }
 
 fn write_timed(to: &mut Families, mut at: Labels, timed: &TimedStatus) {

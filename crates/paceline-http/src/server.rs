@@ -239,7 +239,10 @@ async fn tick(
     loop {
         due.tick().await;
         let source = source.clone();
-        let Ok(state) = tokio::task::spawn_blocking(move || source.state()).await else { return };
+        // One receiver is the server's own; each page has another one.
+        let viewed = to.receiver_count() > 1;
+        let state = tokio::task::spawn_blocking(move || source.state(viewed)).await;
+        let Ok(state) = state else { return };
         history.take(&state);
         if to.send(Some(Arc::new(Tick::new(state)))).is_err() {
             return;

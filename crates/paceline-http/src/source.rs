@@ -1,6 +1,7 @@
 //! The source of the server's figures and pictures.
 
 use super::api::{Change, Known, SCHEMA, State};
+use super::far::Far;
 use super::pictures::{Pictures, Shown};
 use super::values::Watching;
 use super::watched::NoPicture;
@@ -9,7 +10,7 @@ use crate::status::StatusDocument;
 use bytes::Bytes;
 use hyper::StatusCode;
 use paceline::Node;
-use paceline::status::{NodeId, NodeStatus};
+use paceline::status::{NetworkHealth, NodeId, NodeStatus};
 use paceline_tool::host::unix_micros;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -23,8 +24,8 @@ pub(super) const ANSWERS_WITHIN: Duration = Duration::from_millis(2_500);
 
 /// The data of a server. Its functions may block for a second or two.
 pub trait Source: Send + Sync + 'static {
-    /// Returns the current state; called once per second.
-    fn state(&self) -> State;
+    /// Returns the current state; called once per second. `viewed` is true while a page is open.
+    fn state(&self, viewed: bool) -> State;
 
     /// Returns the newest picture of a subscription, or `None` if its sequence number is `after`.
     ///
@@ -72,9 +73,9 @@ pub trait Source: Send + Sync + 'static {
 pub enum Neighbours {
     /// None, because each of them has its own server.
     No,
-    /// The nodes that are reachable without a link of limited capacity. The dashboard must not use
-    /// the capacity of thin links.
-    Free,
+    /// The nodes that are reachable without a link of limited capacity, and while a page is open also those behind such links.
+    /// Their answers use at most 2 % of the smallest capacity.
+    All,
 }
 
 /// One node in this process.
@@ -83,6 +84,7 @@ pub struct OwnSource {
     neighbours: Neighbours,
     pictures: Mutex<Pictures>,
     values: Mutex<Watching>,
+    far: Far,
 }
 
 impl OwnSource {
@@ -93,17 +95,29 @@ impl OwnSource {
             neighbours,
             pictures: Mutex::default(),
             values: Mutex::default(),
+            far: Far::default(),
         }
     }
 
-    fn status(&self) -> Vec<NodeStatus> {
+    /// Returns the status of the nodes that cost no capacity, and of all while a page is open.
+    fn status(&self, viewed: bool) -> (Vec<NodeStatus>, BTreeSet<NodeId>) {
         // Any process may be its host's node, so the other processes of the host may be two hops
         // away.
         let ask = match self.neighbours {
             Neighbours::No => vec![self.node.id()],
-            Neighbours::Free => self.node.near(),
+            Neighbours::All => self.node.near(),
         };
-        self.node.status_of(&ask, PATIENCE)
+        let mut status = self.node.status_of(&ask, PATIENCE);
+        if !viewed || self.neighbours == Neighbours::No {
+            self.far.forget();
+            return (status, BTreeSet::new());
+        }
+        let others = self.node.nodes().into_iter().map(|(id, _)| id);
+        let others = others.filter(|id| !ask.contains(id) && *id != self.node.id());
+        let far = self.far.read(&self.node, others.collect());
+        let ids = far.iter().map(|node| node.id).collect();
+        status.extend(far);
+        (status, ids)
     }
 }
 
@@ -136,24 +150,26 @@ impl Source for OwnSource {
         self.node.audit("http refused", &[("from", from), ("path", path), ("why", why)]);
     }
 
-    fn state(&self) -> State {
+    fn state(&self, viewed: bool) -> State {
         self.pictures.lock().unwrap_or_else(PoisonError::into_inner).forget_unwatched();
-        let status = self.status();
+        let (status, far) = self.status(viewed);
         let asked: BTreeSet<NodeId> = status.iter().map(|node| node.id).collect();
         let mut document = StatusDocument::new(status);
         self.hide_observers(&mut document.nodes);
         let known = match self.neighbours {
             Neighbours::No => Vec::new(),
-            Neighbours::Free => self.node.nodes(),
+            Neighbours::All => self.node.nodes(),
         };
         let known = known.into_iter().filter(|(id, _)| !asked.contains(id));
         let known = known.map(|(id, name)| Known { id: id.to_string(), name });
         State {
             schema: SCHEMA,
             at_ms: now_ms(),
+            health: NetworkHealth::of(&document.nodes),
             nodes: document.nodes,
             known: known.collect(),
             switches: Vec::new(),
+            far,
         }
     }
 

@@ -14,7 +14,7 @@
 //! ```
 
 use paceline::Node;
-use paceline::status::NodeStatus;
+use paceline::status::{NodeStatus, explain};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -30,10 +30,11 @@ pub struct StatusDocument {
 }
 
 impl StatusDocument {
-    /// Creates the document from the answers of nodes.
+    /// Creates the document from the answers of nodes. Together they show the link on which samples of a subscription were lost.
     #[must_use]
     pub fn new(mut nodes: Vec<NodeStatus>) -> Self {
         nodes.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+        explain(&mut nodes);
         Self { schema: SCHEMA, nodes }
     }
 

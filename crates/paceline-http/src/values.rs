@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observer_ends_when_a_publisher_appears_behind_a_link_with_a_capacity() {
+    fn over_a_link_with_a_capacity_an_observer_shares_the_stream_of_the_subscription() {
         let open = |name, link| Node::builder().name(name).isolated().link(link).open().unwrap();
         let address = || {
             let socket = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -116,10 +116,23 @@ mod tests {
         assert_eq!(values.observers().len(), 1);
 
         let far = open("far", LinkConfig::new("thin").connect(&thin).capacity(capacity));
-        let _outer = far.publisher("a/far").declare().unwrap();
+        let mut outer = far.publisher("a/far").declare().unwrap();
         until("the far publisher is known", || values.newest(&page, &id).is_err());
+        assert!(values.observers().is_empty(), "the observer has ended");
+        until("both values arrive", || {
+            outer.put("2").unwrap();
+            inner.put("3").unwrap();
+            std::thread::sleep(Duration::from_millis(20));
+            values.newest(&page, &id).is_ok_and(|values| values.rows.len() == 2)
+        });
+        let [status] = &far.status_of(&[far.id()], Duration::from_secs(5))[..] else { panic!() };
+        assert_eq!(status.links[0].streams.len(), 1, "the link carries nothing for the page alone");
+
+        // No stream of this subscription crosses the link, so an observer would need one of its own.
+        let local = far.subscriber("a/far").callback(|_| ()).unwrap();
+        let id = local.id().to_string();
+        until("it is known", || !matches!(values.newest(&page, &id), Err(NoPicture::Unknown)));
         let error = values.newest(&page, &id).unwrap_err();
         assert!(matches!(&error, NoPicture::NotShown(why) if why.contains("link with a capacity")));
-        assert!(values.observers().is_empty(), "the observer has ended");
     }
 }

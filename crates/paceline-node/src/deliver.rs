@@ -26,12 +26,14 @@ pub use seen::Seen;
 pub use timing::{DeliveryTiming, Fresh, SafeAction, Staged, SyncGroup};
 
 use crate::Sample;
+use crate::status::HealthReading;
 use order::Orders;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, PublisherId, Rate, RawSample};
 use paceline_sched::{Instant, Late};
 use paceline_time::TimeBounds;
 use queue::{Queue, Unread};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use window::Turn;
 
@@ -153,6 +155,7 @@ impl Delivery {
             }
         };
         order.note_age(age.as_nanos());
+        let gap = order.count(gap, arrived, age, sample.kind.is_video());
         self.counts.gaps += if self.whole { gap } else { 0 };
         let age = Duration::from(age);
         let late = age > self.within;
@@ -378,6 +381,23 @@ impl Delivery {
     #[must_use]
     pub fn jitter(&self) -> Duration {
         Duration::from_nanos(self.orders.jitter())
+    }
+
+    /// Returns a reading of the counters at `at`, for the health of the subscription.
+    #[must_use]
+    pub fn health_reading(&self, at: Duration) -> HealthReading {
+        let counts = &self.counts;
+        HealthReading {
+            at,
+            delivered: counts.delivered,
+            late: counts.late_in_all(),
+            overdue: counts.overdue,
+            gaps: counts.gaps,
+            refused: counts.refused,
+            dropped: counts.drops(),
+            // Gaps have the same information if every sample is requested.
+            published: if self.whole { BTreeMap::new() } else { self.orders.published() },
+        }
     }
 
     /// Returns the measurements of release times; `None` without them.

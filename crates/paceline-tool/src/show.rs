@@ -239,6 +239,11 @@ pub fn time(time: Duration) -> String {
     format!("{} ms", millis(micros(time)))
 }
 
+/// Formats a rate in millihertz as samples per second with one decimal.
+pub fn hertz(millihertz: u64) -> String {
+    format!("{:.1}", f64::from(u32::try_from(millihertz).unwrap_or(u32::MAX)) / 1_000.0)
+}
+
 /// Returns a duration in whole microseconds.
 pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)

@@ -37,6 +37,7 @@ pub(crate) mod source;
 mod stalls;
 pub(crate) mod transport;
 pub(crate) mod vitals;
+mod waits;
 pub(crate) mod wake;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

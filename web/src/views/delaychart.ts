@@ -1,6 +1,6 @@
-// The chart of a subscription's delay, with its bound and the 99th percentile of its seconds.
+// The chart of a subscription's delay, with its bound and the longest delay shown.
 
-import { Chart, quantile, recent } from "../chart";
+import { Chart, range, recent } from "../chart";
 import { el, text } from "../dom";
 import { time } from "../format";
 import type { Sub } from "../store";
@@ -14,12 +14,12 @@ export function keys(lines: Record<string, string>): HTMLElement {
 export class DelayChart {
   readonly element: HTMLElement;
   readonly #chart: Chart;
-  readonly #p99 = el("span", { title: "in 99 % of the seconds shown, the longest delay was at most this" });
+  readonly #longest = el("span");
   readonly #bound = el("span", { class: "bound" });
 
   constructor(name: string, private readonly seconds?: number) {
     this.#chart = new Chart(`Delay of ${name} over time`, time);
-    const caption = el("figcaption", {}, keys({ mean: "mean", longest: "longest" }), this.#p99, this.#bound);
+    const caption = el("figcaption", {}, keys({ mean: "mean", longest: "longest" }), this.#longest, this.#bound);
     this.element = el("figure", { class: "media plot" }, el("div", { class: "frame" }, this.#chart.element), caption);
   }
 
@@ -27,9 +27,8 @@ export class DelayChart {
     const ages = recent(sub.ages, this.seconds);
     const max = ages.map((age) => age.max);
     const bound = sub.sub.within_us;
-    const highest = Math.max(...max.map((us) => us * 1.1), 1000);
-    // One outlier must not flatten the chart, so values above three bounds are cut off.
-    const top = bound === null ? highest : Math.max(bound * 1.2, Math.min(highest, bound * 3));
+    // The axis includes every value that it shows.
+    const top = Math.max((bound ?? 0) * 1.2, ...max.map((us) => us * 1.1), 1000);
     this.#chart.draw(
       [
         { name: "longest", values: max, colour: "--warm" },
@@ -37,8 +36,8 @@ export class DelayChart {
       ],
       { top, mark: bound, ...(this.seconds === undefined ? {} : { seconds: this.seconds }) },
     );
-    const p99 = quantile(max, 0.99);
-    text(this.#p99, p99 === null ? "" : `p99 ${time(p99)}`);
+    const longest = Math.max(0, ...max);
+    text(this.#longest, longest === 0 ? "" : `longest ${time(longest)} in ${this.seconds ?? range.seconds} s`);
     text(this.#bound, bound === null ? "" : `bound ${time(bound)}`);
   }
 

@@ -61,7 +61,7 @@ function panel(first: LinkView): Shown<LinkView> {
     element,
     update: whileSeen(element, ({ node, link, past, to, shares }: LinkView) => {
       text(title, `${node.name} → ${to.join(", ") || "no neighbour"} · ${link.name}`);
-      text(use, bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
+      text(use, link.use_bits_per_s === null ? "not measured" : bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
       text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
       text(capacity, link.capacity_bits_per_s === null ? "no limit" : bits(link.capacity_bits_per_s));
       parts.update(shares.slice(0, SHARES_MAX).map((one) => ({ ...one, of: link.capacity_bits_per_s })));
@@ -70,8 +70,11 @@ function panel(first: LinkView): Shown<LinkView> {
       const full = link.capacity_bits_per_s !== null && (link.use_bits_per_s ?? 0) > link.capacity_bits_per_s * 0.97;
       attribute(element, "data-full", full ? "" : null);
       const seen = recent(past);
-      text(trip, link.delay_us > 0 ? fine(link.delay_us) : "–");
-      text(jitter, link.delay_us > 0 ? fine(link.jitter_us) : "–");
+      // A chart that shows values must not stand below a dash.
+      const measured = seen.findLast((at) => at.delay > 0);
+      delays.element.hidden = measured === undefined;
+      text(trip, measured ? fine(measured.delay) : "not measured");
+      text(jitter, measured ? fine(measured.jitter) : "not measured");
       const worst = Math.max(...seen.map((at) => at.loss), 0);
       text(loss, `${((link.loss ?? 0) * 100).toFixed(1)} %, highest ${worst.toFixed(1)} %`);
       delays.draw(

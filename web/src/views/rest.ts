@@ -5,30 +5,23 @@ import type { Publisher, Reason, Switch } from "../api.gen";
 import { attribute, byId, el, empty, Keyed, type Shown, Table, text } from "../dom";
 import { bits, count, hertz, since, time, words } from "../format";
 import { added, type Leg } from "../legs";
-import { isBrokenNow, sum } from "../promise";
+import { sum } from "../promise";
 import type { View } from "../store";
 import { showDelays } from "./delays";
 
 /** The maximum number of rows of long tables. */
 const ROWS_SHOWN = 200;
 
-/** A stream on a link, and whether a request behind it is kept although the link missed its own, stricter contract. */
-interface Deadline extends Leg {
-  tolerated: boolean;
-}
-
-const deadlines = new Table<Deadline>(
-  "Deadlines on links",
-  ["stream", "link", "contract", "now", "met", "missed", "windows broken"],
+const deadlines = new Table<Leg>(
+  "Targets of links",
+  ["stream", "link", "target of the link", "sent in time", "late", "dropped", "windows beyond the target"],
   ({ key }) => key,
-  ({ node, link, stream, tolerated }) => {
-    // A sample dropped for any reason has missed its deadline, too: windows count them all.
-    const missed = stream.late + sum(stream.dropped);
+  ({ node, link, stream }) => {
     const { contract, broken_ago_us: ago } = stream;
     const promised = contract ? `${time(contract.deadline_us)}, ${contract.loss} may miss, ${bits(contract.bits_per_s)}` : "–";
     return [
       `${stream.tag ?? stream.publisher}, ${stream.asked.form}`, `${node.name} ${link.name}${stream.group ? ` via ${stream.group}` : ""}`, promised,
-      !isBrokenNow(stream) ? "kept" : tolerated ? "late, as the request tolerates" : "broken", count(stream.sent - stream.late), count(missed),
+      count(stream.sent - stream.late), count(stream.late), count(sum(stream.dropped)),
       ago === null ? "0" : `${count(stream.violations)}, the last ${since(ago)}`,
     ];
   },
@@ -37,27 +30,31 @@ const deadlines = new Table<Deadline>(
 byId("deadlines").append(deadlines.element);
 
 function showDeadlines(view: View): void {
-  const tolerating = new Set(view.subs.filter(({ sub, health }) => sub.within_us !== null && health !== "bad").flatMap(({ legs }) => legs.map(({ key }) => key)));
-  const failing = new Set(view.subs.filter(({ health }) => health === "bad").flatMap(({ legs }) => legs.map(({ key }) => key)));
-  const contracted = view.legs.filter(({ stream }) => stream.contracted).slice(0, ROWS_SHOWN);
-  deadlines.update(contracted.map((leg) => ({ ...leg, tolerated: tolerating.has(leg.key) && !failing.has(leg.key) })));
+  deadlines.update(view.legs.filter(({ stream }) => stream.contracted).slice(0, ROWS_SHOWN));
 }
 
-function dropRow([reason]: [Reason, number]): Shown<[Reason, number]> {
+/** The drops of one reason, and the largest number of all reasons. */
+interface DropRow {
+  reason: Reason;
+  samples: number;
+  most: number;
+}
+
+function dropRow({ reason }: DropRow): Shown<DropRow> {
   const value = el("span", { class: "total" });
   const bar = el("div", { class: "bar" }, el("span", { class: "drop" }));
   const element = el("div", { class: "delay" }, el("div", { class: "line" }, el("span", { class: "who" }, words(reason)), value), bar);
   return {
     element,
-    update([, samples]) {
+    update({ samples, most }) {
       text(value, count(samples));
       const piece = bar.firstElementChild as HTMLElement;
-      piece.style.width = `${Math.min(100, 12 * Math.log10(samples + 1) + 4)}%`;
+      piece.style.width = `${(100 * samples) / Math.max(1, most)}%`;
     },
   };
 }
 
-const drops = new Keyed<[Reason, number]>(byId("drops"), ([reason]) => reason, dropRow);
+const drops = new Keyed<DropRow>(byId("drops"), ({ reason }) => reason, dropRow);
 
 function allDrops(view: View): [Reason, number][] {
   const rows = [
@@ -163,7 +160,7 @@ const switches = new Keyed<Switch>(byId("switches"), ({ name }) => name, ({ name
 function showDrops(view: View): void {
   const lost = allDrops(view);
   empty("drops", lost, "No sample was dropped.");
-  drops.update(lost);
+  drops.update(lost.map(([reason, samples]) => ({ reason, samples, most: lost[0]?.[1] ?? 0 })));
 }
 
 function showRefusals(view: View): void {

@@ -6,6 +6,7 @@ import type { Comparison, State } from "../api.gen";
 import { Chart } from "../chart";
 import { attribute, byId, el, Keyed, text } from "../dom";
 import { hertz, time } from "../format";
+import { badge, figures } from "../note";
 import type { Sub, View } from "../store";
 import { DelayChart, keys } from "./delaychart";
 import { allRefusals, type Refused, refusalRow, showSwitches } from "./rest";
@@ -53,7 +54,7 @@ function average(sub: Sub | undefined, seconds: number): number {
 }
 
 let steering: DelayChart | null = null;
-const fifo = new Chart("Delay of robot/steer in order of arrival, simulated", time);
+const fifo = new Chart("Delay of robot/steer in order of arrival, simulated on an ideal host", time);
 const fifoSays = el("span");
 const fifoBound = el("span", { class: "bound" });
 let compared: Comparison | null = null;
@@ -84,37 +85,41 @@ function flooded(state: State): number {
 
 function drawFifo(state: State, bound: number | null): void {
   if (!compared) return;
-  // Before the flood the first seconds, afterwards as many seconds of the flood as have passed.
-  const end = Math.min(compared.max_us.length, compared.flood_s + flooded(state));
+  // The simulated host has no load of its own, so only the effect of the flood is comparable with the live chart.
+  const seconds = flooded(state);
+  if (seconds === 0) {
+    fifo.draw([], { top: (bound ?? 1000) * 1.2, mark: bound, seconds: STORY_SECONDS });
+    text(fifoBound, bound === null ? "" : `bound ${time(bound)}`);
+    text(fifoSays, "shown with the flood");
+    return;
+  }
+  const end = Math.min(compared.max_us.length, compared.flood_s + seconds);
   const [max, mean] = [compared.max_us.slice(0, end), compared.mean_us.slice(0, end)];
   fifo.draw(
     [{ name: "longest", values: max, colour: "--bad" }, { name: "mean", values: mean, colour: "--mark", dashed: true }],
     { top: Math.max((bound ?? 0) * 1.2, 1000, ...max.slice(-STORY_SECONDS).map((us) => us * 1.1)), mark: bound, seconds: STORY_SECONDS },
   );
   text(fifoBound, bound === null ? "" : `bound ${time(bound)}`);
-  text(fifoSays, `longest now ${time(max.at(-1) ?? 0)}`);
+  text(fifoSays, `longest ${time(Math.max(0, ...max.slice(-STORY_SECONDS)))} in ${STORY_SECONDS} s`);
 }
 
 /** Returns the effect of the last click, with values before and after. */
 function changed(view: View): { news: string; health: string } {
   const steer = subscription(view, STEER);
-  const bound = steer?.sub.within_us ?? null;
   const refused = view.subs.filter(({ sub }) => sub.refusals.length > 0);
-  const no = refused.length > 0 ? `${refused.map(({ node, sub }) => `${node.name} ${sub.pattern}`).join(", ")} refused before the first byte; all others keep their service. ` : "";
+  const no = refused.length > 0 ? `${refused.map(({ node, sub }) => `${node.name} ${sub.pattern}`).join(", ")} refused before the first byte. ` : "";
   if (isOn(view.state, FLOOD)) {
-    const seconds = Math.min(OVER, flooded(view.state));
+    const seconds = Math.min(STORY_SECONDS, flooded(view.state));
     const [now, mean] = [longest(steer, seconds), average(steer, seconds)];
     const bulk = subscription(view, BULK);
-    const published = bulk?.publishers[0]?.rate_hz ?? 100;
-    const kept = bound !== null && now <= bound ? "kept" : "exceeded";
     const was = before === null ? "" : `${time(before)} → `;
-    const limit = bound === null ? "" : `, bound ${time(bound)} ${kept}`;
-    const thrown = bulk ? `; bulk ${hertz(published)} → ${hertz(bulk.sub.rate_hz)}` : "";
-    return { news: `${no}Flood: steering ${was}${time(mean)}, at most ${time(now)}${limit}${thrown}`, health: kept === "kept" ? "good" : "bad" };
+    const kept = steer ? `; ${badge(steer)}: ${figures(steer)}` : "";
+    const thrown = bulk ? `; bulk ${hertz(bulk.sub.health.delivered_hz ?? 0)} of ${hertz(bulk.sub.health.requested_hz ?? 0)}` : "";
+    return { news: `${no}Flood for ${seconds} s: steering ${was}${time(mean)}, longest ${time(now)}${kept}${thrown}`, health: steer?.health ?? "idle" };
   }
   if (no) return { news: no.trim(), health: "warm" };
-  if (longest(steer, OVER) === 0) return { news: "No steering command has been measured yet.", health: "idle" };
-  return { news: `Steering takes ${time(average(steer, OVER))}, at most ${time(longest(steer, OVER))}. Turn on the flood to compare.`, health: "good" };
+  if (longest(steer, STORY_SECONDS) === 0) return { news: "No steering command has been measured yet.", health: "idle" };
+  return { news: `Steering takes ${time(average(steer, OVER))}, longest ${time(longest(steer, STORY_SECONDS))} in ${STORY_SECONDS} s. Turn on the flood to compare.`, health: steer?.health ?? "idle" };
 }
 
 const refusals = new Keyed<Refused>(byId("news-refusals"), ({ key }) => key, refusalRow);
@@ -128,7 +133,7 @@ function showDemo(view: View): void {
   if (steer && !steering) {
     steering = new DelayChart("robot/steer, live", STORY_SECONDS);
     const title = (what: string) => el("h3", {}, what);
-    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, keys({ fifo: "mean", worst: "longest" }), el("span", {}, "same traffic in order of arrival"), fifoSays, fifoBound));
+    const simulated = el("figure", { class: "media plot" }, el("div", { class: "frame" }, fifo.element), el("figcaption", {}, keys({ fifo: "mean", worst: "longest" }), el("span", {}, "same traffic in order of arrival, on an ideal host"), fifoSays, fifoBound));
     byId("versus").replaceChildren(
       el("div", {}, title("Steering, live"), steering.element),
       el("div", {}, title("Steering under plain FIFO, simulated"), simulated),

@@ -4,8 +4,8 @@
 import type { ReservedHop } from "../api.gen";
 import { attribute, byId, el, Keyed, type Shown, Table, text } from "../dom";
 import { bits, count, hertz, percent, time } from "../format";
-import { badge, note } from "../note";
-import { late, missed, sum, tolerance } from "../promise";
+import { badge, figures as counted, note, reason, windowOf } from "../note";
+import { tolerance } from "../promise";
 import type { Sub } from "../store";
 import { DelayChart } from "./delaychart";
 import { PictureView } from "./picture";
@@ -34,7 +34,7 @@ function size(sub: Sub, picture: PictureView | null): Cells {
 
 /** Returns the rows of a card's table. */
 function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
-  const { asked, within_us, loss, rate_hz, refusals } = sub.sub;
+  const { asked, within_us, loss, health, refusals } = sub.sub;
   const refused = refusals.length > 0;
   const contract = sub.legs.find((leg) => leg.stream.contract)?.stream.contract ?? null;
   const bound = sub.grants.length > 0 ? Math.max(...sub.grants.map((grant) => grant.bound_us)) : null;
@@ -45,21 +45,20 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
   const rate = counted !== "" && limit !== "" ? `${counted}, at most ${limit}` : counted || limit || "all";
   return {
     rate: [
-      asked.max_hz === null && sub.expected !== null ? `${rate}\n${hertz(sub.expected)}` : rate,
+      asked.max_hz === null && health.requested_hz !== null ? `${rate}\n${hertz(health.requested_hz)}` : rate,
       contract ? `one per\n${time(contract.period_us)}` : plain,
-      hertz(rate_hz),
+      health.delivered_hz === null ? "none yet" : hertz(health.delivered_hz),
     ],
     size: size(sub, picture),
     delay: [
       within_us === null ? "–" : `≤ ${time(within_us)}`,
       refused ? plain : (whole ?? (within_us === null ? "–" : plain)),
-      sub.age === null ? "–" : `${time(sub.age.mean)}\nmax ${time(sub.age.max)}`,
+      sub.age === null ? "no sample" : `${time(sub.age.mean)}\nmax ${time(sub.age.max)}`,
     ],
     loss: [
       within_us === null ? "–" : mayMiss(loss),
       contract ? mayMiss(contract.loss) : "–",
-      // Late or lost; the drop reasons distinguish them.
-      `${count(missed(sub.sub))} missed\nsince start`,
+      `${count(health.lost)} lost${within_us === null ? "" : `, ${count(health.late)} late`}\n${windowOf(sub)}`,
     ],
   };
 }
@@ -109,6 +108,7 @@ function card(first: Sub): Shown<Sub> {
   const tag = el("span", { class: "tag" }, first.sub.pattern);
   const title = el("h3", {}, first.node.name, " ", tag);
   const state = el("span", { class: "badge" });
+  const total = el("p", { class: "figures" });
   const media = el("div");
   const why = el("p", { class: "why" });
   const below = el("p", { class: "note" });
@@ -123,7 +123,7 @@ function card(first: Sub): Shown<Sub> {
   const table = el("table", { class: "three" }, el("caption", { class: "unseen" }, `${first.node.name} ${first.sub.pattern}`), el("thead", {}, head), body);
   const path = el("ol", { class: "path", "aria-label": "the granted path" });
   const hops = new Keyed<Hop>(path, ({ key }) => key, wayRow);
-  const element = el("article", { class: "card", "data-id": first.sub.id }, el("header", {}, title, state), media, table, path, below);
+  const element = el("article", { class: "card", "data-id": first.sub.id }, el("header", {}, title, state), media, table, total, path, below);
   let picture: PictureView | null = null;
   let chart: DelayChart | ValueList | null = null;
   const tune = new Tune(first);
@@ -134,6 +134,8 @@ function card(first: Sub): Shown<Sub> {
     update(sub) {
       attribute(element, "data-health", sub.health);
       text(state, badge(sub));
+      total.hidden = sub.sub.refusals.length > 0;
+      text(total, [counted(sub), reason(sub)].filter((part) => part !== "").join(": "));
       text(below, `${note(sub)}${scaledAt(sub)}`);
       hops.update(way(sub));
       const refused = sub.sub.refusals.length > 0;
@@ -172,13 +174,13 @@ function card(first: Sub): Shown<Sub> {
 const cards = new Keyed<Sub>(byId("cards"), ({ sub }) => sub.id, card);
 const more = new Table<Sub>(
   "Further subscriptions",
-  ["node", "pattern", "requested", "granted", "bound", "delivered", "delay", "late since the start", "lost since the start"],
+  ["node", "pattern", "requested", "granted", "bound", "state", "delivered", "delay", "late", "lost"],
   ({ sub }) => sub.id,
   (sub) => {
     const rows = figures(sub, null);
     return [
-      sub.node.name, sub.sub.pattern, sub.sub.asked.form, rows["rate"]?.[1] ?? "", rows["delay"]?.[1] ?? "", hertz(sub.sub.rate_hz),
-      time(sub.age?.mean ?? null), count(late(sub.sub)), count(sum(sub.sub.dropped)),
+      sub.node.name, sub.sub.pattern, sub.sub.asked.form, rows["rate"]?.[1] ?? "", rows["delay"]?.[1] ?? "", badge(sub), counted(sub),
+      time(sub.age?.mean ?? null), count(sub.sub.health.late), count(sub.sub.health.lost),
     ];
   },
   "",

@@ -28,7 +28,7 @@ function height(width: number, { sub: { asked } }: Sub): number {
 
 const rate: Kind = {
   name: "rate", steps: RATES,
-  now: (sub) => sub.sub.asked.max_hz ?? sub.expected,
+  now: (sub) => sub.sub.asked.max_hz ?? sub.sub.health.requested_hz,
   label: (value) => `≤ ${hertz(value)}`,
   option: (value) => `--max-hz ${value}`,
 };

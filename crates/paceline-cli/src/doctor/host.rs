@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 /// The oldest maintained kernel.
 const KERNEL_MIN: (u32, u32) = (5, 10);
+/// The largest part of the time in which tasks wait for a processor.
+const LOAD_MAX_PERCENT: f64 = 20.0;
 /// Clock sources that are slow to read or coarse.
 const SLOW_CLOCKS: [&str; 5] = ["acpi_pm", "hpet", "jiffies", "pit", "refined-jiffies"];
 
@@ -32,6 +34,28 @@ pub(super) fn cores() -> Row {
         ok_if(cores >= 2),
         "give the machine or container two cores (docker run --cpus 2): links and applications \
          then do not wait for each other",
+    )
+}
+
+pub(super) fn load() -> Row {
+    load_row(line_of("/proc/pressure/cpu").as_deref())
+}
+
+/// Reads a line such as `some avg10=12.34 avg60=3.20 avg300=1.00 total=1234`.
+fn load_row(pressure: Option<&str>) -> Row {
+    let fields = pressure.map(str::split_whitespace).into_iter().flatten();
+    let part = fields.filter_map(|field| field.strip_prefix("avg10=")).next();
+    let part = part.and_then(|part| part.parse::<f64>().ok());
+    let found = part.map_or_else(
+        || "unknown".to_owned(),
+        |part| format!("tasks waited for a processor in {part:.0} % of 10 s"),
+    );
+    Row::new(
+        "processor load",
+        &found,
+        "below 20 %",
+        part.map_or(State::Unknown, |part| ok_if(part < LOAD_MAX_PERCENT)),
+        "set realtime = true for nodes with contracts, request fewer scaled forms, or end other programs",
     )
 }
 
@@ -93,6 +117,15 @@ mod tests {
         ] {
             assert_eq!(kernel_row(release).state, state, "{release:?}");
         }
+    }
+
+    #[test]
+    fn a_busy_processor_is_a_lack() {
+        let row = |part: &str| load_row(Some(&format!("some avg10={part} avg60=0.00 total=9")));
+        assert_eq!((row("19.90").state, row("43.40").state), (State::Ok, State::Lack));
+        assert_eq!(row("43.40").found, "tasks waited for a processor in 43 % of 10 s");
+        assert!(row("43.40").fix.is_some_and(|fix| fix.contains("realtime")));
+        assert_eq!(load_row(None).state, State::Unknown);
     }
 
     #[test]

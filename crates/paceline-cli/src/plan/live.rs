@@ -365,7 +365,7 @@ mod tests {
     use paceline::Tag;
     use paceline::contract::Rate;
     use paceline::network::NetworkNode;
-    use paceline::status::{Drops, Reservation, SubscriptionStatus};
+    use paceline::status::{Drops, Reservation, SubscriptionHealth, SubscriptionStatus};
 
     #[test]
     fn neighbours_that_receive_the_groups_of_a_link_are_a_segment() {
@@ -430,6 +430,7 @@ mod tests {
             jitter: Wait::ZERO,
             lost: 0,
             timed: None,
+            health: SubscriptionHealth::default(),
         };
         let reservations = numbered().map(grant).collect();
         let subscriptions = numbered().map(row).collect();

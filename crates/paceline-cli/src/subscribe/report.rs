@@ -50,10 +50,9 @@ fn since(drops: &Drops, earlier: &Drops) -> Drops {
 }
 
 impl Session<'_> {
-    /// Returns the number of samples that should have arrived: without those that a video leaves out until the picture with
-    /// which it continues.
+    /// Returns the number of samples that should have arrived.
     fn missing(&self) -> u64 {
-        self.subscriber.missing().saturating_sub(self.joined.left_out())
+        self.subscriber.missing()
     }
 
     /// Returns the losses since the last call.
@@ -126,7 +125,8 @@ impl Session<'_> {
         let (sources, drops) = (self.sources(), self.subscriber.drops());
         let fewer = self.has_fewer(&sources);
         if !fewer && drops.total() == 0 && self.missing() == 0 {
-            return None;
+            let is_late = self.total.late > 0;
+            return is_late.then(|| shortfall::busy(self.node, &sources)).flatten();
         }
         if !self.heard && sources.is_empty() {
             // A user who stops before a publisher exists does not need a reason.

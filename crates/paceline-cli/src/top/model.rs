@@ -1,7 +1,9 @@
 //! Derives the displayed data from readings: rates and means are differences between two readings. Uses no
 //! clock: counts have timestamps from the node that counted.
 
-use paceline::status::{Drops, LinkStatus, NodeId, NodeStatus, StreamStatus, SubscriptionStatus};
+use paceline::status::{
+    Drops, LinkStatus, NodeId, NodeStatus, StreamStatus, SubscriptionHealth, SubscriptionStatus,
+};
 use paceline_http::status::StatusDocument;
 use paceline_tool::show;
 use paceline_tool::show::micros;
@@ -77,7 +79,8 @@ pub(super) struct Row {
     pub(super) late: u64,
     pub(super) violations: Option<u64>,
     pub(super) dropped: Drops,
-    pub(super) refused: bool,
+    /// The health of a subscription: its rate, `late` and state cover the time of it.
+    pub(super) health: Option<SubscriptionHealth>,
     pub(super) gone: bool,
 }
 
@@ -302,7 +305,7 @@ impl Known {
                 &stream.counters.dropped,
                 before.map(|before| &before.counters.dropped),
             ),
-            refused: false,
+            health: None,
             gone,
         }
     }
@@ -313,20 +316,20 @@ impl Known {
         let seconds = node.and_then(|node| seconds(self.node.at, node.at));
         let seconds = seconds.filter(|_| before.is_some() && !gone);
         let was = |of: fn(&SubscriptionStatus) -> u64| grown(of(row), before.map_or(0, of));
-        let delivered = was(|s| s.delivered);
+        let health = Some(row.health.clone()).filter(|_| !gone);
         Row {
             tag: row.pattern.clone(),
             place: self.node.name.clone(),
             to: String::new(),
             form: row.form.to_string(),
-            rate_hz: seconds.map_or(0.0, |seconds| per_second(delivered, seconds)),
+            rate_hz: health.as_ref().and_then(|it| it.delivered_millihertz).map_or(0.0, in_hertz),
             bits_per_s: seconds.map_or(0, |s| bits_per_s(was(|s| s.bytes), s)),
             delay_us: row.age_mean.filter(|_| !gone).map(micros),
             bound_us: row.within.map(micros),
-            late: was(|s| s.late),
+            late: health.as_ref().map_or(0, |health| health.late),
             violations: None,
             dropped: dropped_since(&row.dropped, before.map(|before| &before.dropped)),
-            refused: !row.refusals.is_empty(),
+            health,
             gone,
         }
     }
@@ -343,6 +346,10 @@ fn bits_per_s(bytes: u64, seconds: f64) -> u64 {
     )]
     let whole = bits as u64;
     whole
+}
+
+fn in_hertz(millihertz: u64) -> f64 {
+    f64::from(u32::try_from(millihertz).unwrap_or(u32::MAX)) / 1_000.0
 }
 
 fn per_second(count: u64, seconds: f64) -> f64 {

@@ -46,8 +46,8 @@ const HELP: [&str; 10] = [
     "h  ?          this help",
     "q  Ctrl-C     end",
     "",
-    "Rates, counts and times on links cover the time between two readings. Ages",
-    "cover the last second. paceline ls prints totals.",
+    "Rates, counts and times on links cover the time between two readings, ages",
+    "the last second. Rates, late and lost of subscriptions cover 10 s.",
 ];
 
 impl Look {
@@ -237,23 +237,34 @@ const STREAMS: [Column; 10] = [
     ("dropped", Left, 0, state),
 ];
 
-const SUBSCRIPTIONS: [Column; 8] = [
+const SUBSCRIPTIONS: [Column; 10] = [
     ("pattern", Left, 0, |row| row.tag.clone()),
     ("node", Left, 0, |row| row.place.clone()),
     ("asked", Left, 60, |row| row.form.clone()),
     ("Hz", Right, 0, |row| format!("{:.1}", row.rate_hz)),
-    ("bit/s", Right, 0, |row| short(row.bits_per_s)),
-    ("age ms", Right, 50, Row::delay),
-    ("late", Right, 70, |row| row.late.to_string()),
-    ("dropped", Left, 0, state),
+    ("of", Right, 0, requested),
+    ("bit/s", Right, 60, |row| short(row.bits_per_s)),
+    ("age ms", Right, 70, Row::delay),
+    ("late", Right, 50, |row| row.late.to_string()),
+    ("lost", Right, 0, |row| row.health.as_ref().map_or(0, |health| health.lost).to_string()),
+    ("state", Left, 0, state),
 ];
 
-/// Formats the drops, or the state of a row without samples.
+/// Formats the rate of the requested samples.
+fn requested(row: &Row) -> String {
+    let requested = row.health.as_ref().and_then(|health| health.requested_millihertz);
+    requested.map_or_else(|| "-".to_owned(), show::hertz)
+}
+
+/// Formats the health of a subscription with its reason, or the drops of a stream.
 fn state(row: &Row) -> String {
-    match (row.gone, row.refused) {
-        (true, _) => "gone".to_owned(),
-        (_, true) => "refused".to_owned(),
-        _ => show::drops(&row.dropped),
+    match &row.health {
+        _ if row.gone => "gone".to_owned(),
+        None => show::drops(&row.dropped),
+        Some(health) => match &health.reason {
+            Some(reason) => format!("{}: {reason}", health.label),
+            None => health.label.clone(),
+        },
     }
 }
 

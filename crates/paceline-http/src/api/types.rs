@@ -10,9 +10,9 @@ use super::{
 use paceline::delivery::TimedStatus;
 use paceline::status::{
     BufferStatus, ClassStatus, DropReason, LinkCounters, LinkStatus, MemoryStatus, MutedStatus,
-    NeighbourStatus, NodeStatus, ProcessorStatus, PublisherStatus, QueueStatus, Repairs,
-    RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus,
-    SubscriptionStatus, SummedAges, UnreadStatus,
+    NeighbourStatus, NetworkHealth, NodeStatus, ProcessorStatus, ProcessorWait, PublisherStatus,
+    QueueStatus, Repairs, RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract,
+    StreamStatus, SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus,
 };
 use paceline::time::{ClockReport, SourceReport, TimeService};
 use std::path::Path;
@@ -47,6 +47,8 @@ fn written() -> String {
         NodeStatus::decl(&config),
         PublisherStatus::decl(&config),
         SubscriptionStatus::decl(&config),
+        SubscriptionHealth::decl(&config),
+        NetworkHealth::decl(&config),
         TimedStatus::decl(&config),
         ClockReport::decl(&config),
         TimeService::decl(&config),
@@ -59,6 +61,7 @@ fn written() -> String {
         Reservation::decl(&config),
         ReservedHop::decl(&config),
         ProcessorStatus::decl(&config),
+        ProcessorWait::decl(&config),
         StreamStatus::decl(&config),
         StreamContract::decl(&config),
         SummedAges::decl(&config),

@@ -5,7 +5,7 @@ use super::*;
 use crate::api::SCHEMA;
 use crate::status::StatusDocument;
 use crate::status::tests::example::status as test_status;
-use paceline::status::DropReason;
+use paceline::status::{DropReason, NetworkHealth};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -25,7 +25,14 @@ fn families() -> BTreeMap<String, BTreeSet<String>> {
         }
     }
     let nodes = StatusDocument::new(status).nodes;
-    let text = write(&State { schema: SCHEMA, at_ms: 0, nodes, known: vec![], switches: vec![] });
+    let text = write(&State {
+        schema: SCHEMA,
+        at_ms: 0,
+        health: NetworkHealth::of(&nodes),
+        nodes,
+        known: vec![],
+        switches: vec![],
+    });
     let mut families: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_once('{').unwrap();

@@ -2,11 +2,19 @@ use super::*;
 use crate::api::SCHEMA;
 use crate::status::StatusDocument;
 use crate::status::tests::example::status;
+use paceline::status::NetworkHealth;
 use std::collections::BTreeSet;
 
 fn state() -> State {
     let nodes = StatusDocument::new(status()).nodes;
-    State { schema: SCHEMA, at_ms: 0, nodes, known: vec![], switches: vec![] }
+    State {
+        schema: SCHEMA,
+        at_ms: 0,
+        health: NetworkHealth::of(&nodes),
+        nodes,
+        known: vec![],
+        switches: vec![],
+    }
 }
 
 #[test]

@@ -162,6 +162,7 @@ fn expected_robot() -> serde_json::Value {
         "clock": expected_clock(),
         "processor": { "held_us_per_s": 31_201, "most_us_per_s": 500_000 },
         "dropped": {},
+        "processor_wait": null,
         "left_out": 0,
     })
 }
@@ -213,6 +214,13 @@ fn the_schema_is_stable() {
                     "jitter_us": 3_412,
                     "lost": 2,
                     "timed": expected_timed(),
+                    "health": {
+                        "state": "served", "label": "as requested", "window_us": 10_000_000,
+                        "requested": 50, "delivered": 47, "lost": 3, "lost_before": 3, "late": 1,
+                        "requested_hz": 5.0, "delivered_hz": 4.7,
+                        "reason": "3 of 50 lost on link 'thin' of 'robot' (superseded)",
+                        "broken_seconds": 0, "broken_ago_us": null,
+                    },
                 }],
                 "buffer": null,
                 "memory": { "used_bytes": 70, "bytes": 134_217_728, "greatest_bytes": 900 },
@@ -224,6 +232,7 @@ fn the_schema_is_stable() {
                 "processor": null,
                 "clock": expected_clock(),
                 "dropped": {},
+                "processor_wait": null,
                 "left_out": 0,
             },
             expected_robot(),

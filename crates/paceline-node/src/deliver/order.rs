@@ -10,6 +10,7 @@
 use super::window::{Turn, Window};
 use paceline_proto::PublisherId;
 use paceline_sched::time::jitter_step;
+use paceline_sched::{Duration as Age, Instant};
 use std::collections::BTreeMap;
 
 /// The number of publishers above which a subscription forgets those without a port.
@@ -21,6 +22,10 @@ pub(super) struct Order {
     /// The ports that deliver its samples.
     ports: u32,
     arrived: Window,
+    /// Samples that the publisher has sent since the first one here, as far as their numbers show.
+    published: u64,
+    /// The arrival of the first picture of a video, until one arrives that was published later.
+    joining: Option<Instant>,
     /// The age of the last sample at its arrival, in nanoseconds.
     transit: Option<u64>,
     /// Sixteen times the jitter of RFC 3550, in nanoseconds.
@@ -31,6 +36,20 @@ impl Order {
     /// Notes the arrival of the sample `seq`.
     pub(super) fn take(&mut self, seq: u64) -> Turn {
         self.arrived.take(seq)
+    }
+
+    /// Counts a sample that is the newest, and returns the number of samples lost before it.
+    ///
+    /// A subscriber that joins a video late first receives the newest key picture and those that later pictures need. The
+    /// pictures between them were published before it joined, so their absence is no loss.
+    pub(super) fn count(&mut self, gap: u64, arrived: Instant, age: Age, is_video: bool) -> u64 {
+        let is_first = self.published == 0;
+        let joining = if is_first { is_video.then_some(arrived) } else { self.joining };
+        let is_before = joining.is_some_and(|since| arrived.since(since) <= age);
+        self.joining = joining.filter(|_| is_before);
+        let lost = if joining.is_some() { 0 } else { gap };
+        self.published = self.published.saturating_add(lost).saturating_add(1);
+        lost
     }
 
     /// Adds the age of a sample at its arrival to the jitter of RFC 3550, section 6.4.1.
@@ -85,6 +104,12 @@ impl Orders {
         others.entry(publisher).or_default()
     }
 
+    /// Returns the samples that each publisher has sent since its first one here, as far as their numbers show.
+    pub(super) fn published(&self) -> BTreeMap<PublisherId, u64> {
+        let first = self.first.iter().map(|(id, order)| (*id, order.published));
+        first.chain(self.others.iter().map(|(id, order)| (*id, order.published))).collect()
+    }
+
     /// Returns the largest jitter of a publisher's samples at arrival, in nanoseconds.
     pub(super) fn jitter(&self) -> u64 {
         let first = self.first.as_ref().map(|(_, order)| order);
@@ -111,6 +136,23 @@ mod tests {
         let before = order.jitter;
         order.note_age(u64::MAX - 1);
         assert_eq!(order.jitter, before);
+    }
+
+    #[test]
+    fn pictures_published_before_the_join_are_left_out_and_later_ones_are_lost() {
+        let (mut order, mut lost) = (Order::default(), Vec::new());
+        // The number, the arrival and the age of each sample in milliseconds.
+        let samples =
+            [(10, 0, 1_000), (13, 1, 900), (16, 2, 800), (40, 40, 5), (41, 70, 5), (50, 400, 5)];
+        for (seq, at, age) in samples {
+            let Turn::Next { gap } = order.take(seq) else { continue };
+            let arrived = Instant::from_millis(60_000 + at);
+            lost.push(order.count(gap, arrived, Age::from_millis(age), true));
+        }
+        assert_eq!((lost, order.published), (vec![0, 0, 0, 0, 0, 8], 14));
+        let mut order = Order::default();
+        let count = |order: &mut Order, gap| order.count(gap, Instant::ZERO, Age::ZERO, false);
+        assert_eq!((count(&mut order, 0), count(&mut order, 23)), (0, 23), "data joins no film");
     }
 
     const PUBLISHER: PublisherId = PublisherId { node: NodeId(1), index: 0 };

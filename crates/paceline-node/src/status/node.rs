@@ -3,6 +3,7 @@
 use super::buffer::BufferStatus;
 use super::by_reason;
 use super::clock::ClockReport;
+use super::host::ProcessorWait;
 use super::link::LinkStatus;
 use super::publisher::PublisherStatus;
 use super::queue::QueueStatus;
@@ -57,6 +58,9 @@ pub struct NodeStatus {
     pub clock: Option<ClockReport>,
     /// Publishers, subscriptions and other entries of other nodes that the node cannot read and ignores, at most 64.
     pub unread: Vec<UnreadStatus>,
+    /// Time for which its threads waited for a processor; null if the kernel does not count it.
+    #[serde(default)]
+    pub processor_wait: Option<ProcessorWait>,
     /// Rows that are left out of this status, because an answer has at most 1 MiB.
     #[serde(default)]
     pub left_out: u64,
@@ -130,6 +134,7 @@ impl NodeStatus {
             stalled: Vec::new(),
             clock: None,
             unread: Vec::new(),
+            processor_wait: None,
             left_out: 0,
         }
     }

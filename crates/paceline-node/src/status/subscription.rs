@@ -2,6 +2,7 @@
 
 use super::by_reason;
 use super::form;
+use super::health::SubscriptionHealth;
 use super::timed::TimedStatus;
 use super::units::{hertz, in_hertz, maybe_micros, maybe_text, micros, text, texts};
 use paceline_proto::{Drops, Form, Proxy, PublisherId, SubscriptionId};
@@ -83,6 +84,9 @@ pub struct SubscriptionStatus {
     pub lost: u64,
     /// Delivery by time; null without one.
     pub timed: Option<TimedStatus>,
+    /// The requested, delivered and lost samples of the last seconds, and whether that is as requested.
+    #[serde(default)]
+    pub health: SubscriptionHealth,
 }
 
 impl SubscriptionStatus {

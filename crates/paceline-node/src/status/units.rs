@@ -54,9 +54,21 @@ pub(super) fn in_hertz(millihertz: u64) -> f64 {
     f64::from(u32::try_from(millihertz).unwrap_or(u32::MAX)) / 1_000.0
 }
 
+/// Converts a rate in hertz to millihertz.
+fn to_millihertz(hertz: f64) -> u64 {
+    let rounded = (hertz * 1_000.0).round().clamp(0.0, u32::MAX.into());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "in range by clamp"
+    )]
+    let millihertz = rounded as u64;
+    millihertz
+}
+
 /// Rates in millihertz as numbers in hertz.
 pub(super) mod hertz {
-    use super::{Deserialize, Deserializer, Serializer, in_hertz};
+    use super::{Deserialize, Deserializer, Serializer, in_hertz, to_millihertz};
 
     pub(in super::super) fn serialize<S: Serializer>(
         millihertz: &u64,
@@ -68,14 +80,25 @@ pub(super) mod hertz {
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         from: D,
     ) -> Result<u64, D::Error> {
-        let rounded = (f64::deserialize(from)? * 1_000.0).round().clamp(0.0, u32::MAX.into());
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "in range by clamp"
-        )]
-        let millihertz = rounded as u64;
-        Ok(millihertz)
+        f64::deserialize(from).map(to_millihertz)
+    }
+}
+
+/// Rates that may be absent.
+pub(super) mod maybe_hertz {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, in_hertz, to_millihertz};
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        millihertz: &Option<u64>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        millihertz.map(in_hertz).serialize(to)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<u64>, D::Error> {
+        Ok(Option::<f64>::deserialize(from)?.map(to_millihertz))
     }
 }
 

@@ -61,8 +61,8 @@ impl WorldSource {
 }
 
 impl Source for WorldSource {
-    fn state(&self) -> State {
-        self.own.state()
+    fn state(&self, viewed: bool) -> State {
+        self.own.state(viewed)
     }
 
     fn picture(&self, subscription: &str, after: Option<u64>) -> Result<Option<Shown>, NoPicture> {

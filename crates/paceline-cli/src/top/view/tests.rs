@@ -66,8 +66,8 @@ link        to        capacity  used  held  full  trip ms  jitter  loss  streams
 robot.thin  operator     2.00M  480k  400k  24 %     0.17    0.02     -        1
 
 SUBSCRIPTIONS (1) by bits
-pattern   node      asked             Hz  bit/s    age ms  late  dropped
-robot/**  operator  5 Hz at 160x120  5.0   400k  30.0/200     2  0
+pattern   node      asked             Hz   of  bit/s    age ms  late  lost  state
+robot/**  operator  5 Hz at 160x120  4.7  5.0   400k  30.0/200     1     3  as reques~
 
 
 

@@ -3,10 +3,10 @@
 use paceline::contract::{Form, Proxy, Rate};
 use paceline::delivery::{TimedMethod, TimedStatus};
 use paceline::status::{
-    BufferStatus, ClassStatus, DropReason, Drops, Flood, LinkCounters, LinkStatus, MemoryStatus,
-    MutedStatus, NeighbourStatus, NodeId, NodeStatus, ProcessorStatus, PublisherId,
+    BufferStatus, ClassStatus, DropReason, Drops, Flood, HealthState, LinkCounters, LinkStatus,
+    MemoryStatus, MutedStatus, NeighbourStatus, NodeId, NodeStatus, ProcessorStatus, PublisherId,
     PublisherStatus, QueueStatus, Repairs, Reservation, ReservedHop, StreamContract, StreamStatus,
-    SubscriptionId, SubscriptionStatus, SummedAges,
+    SubscriptionHealth, SubscriptionId, SubscriptionStatus, SummedAges,
 };
 use paceline::time::{ClockReport, ClockStatus};
 use paceline::{Kind, Size, Tag};
@@ -140,6 +140,25 @@ fn pictures(node: NodeId, publisher: PublisherId, form: Form) -> SubscriptionSta
         jitter: Duration::from_micros(3_412),
         lost: 2,
         timed: Some(timed()),
+        health: health(),
+    }
+}
+
+fn health() -> SubscriptionHealth {
+    SubscriptionHealth {
+        state: HealthState::Served,
+        label: HealthState::Served.in_words().to_owned(),
+        window: Duration::from_secs(10),
+        requested: Some(50),
+        delivered: 47,
+        lost: 3,
+        lost_before: 3,
+        late: 1,
+        requested_millihertz: Some(5_000),
+        delivered_millihertz: Some(4_700),
+        reason: Some("3 of 50 lost before this node".to_owned()),
+        broken_seconds: 0,
+        broken_ago: None,
     }
 }
 

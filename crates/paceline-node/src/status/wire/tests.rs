@@ -182,6 +182,21 @@ fn subscription() -> SubscriptionStatus {
             bound: Some(Duration::from_micros(10)),
             ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
         }),
+        health: SubscriptionHealth {
+            state: HealthState::Short,
+            label: "less than requested".to_owned(),
+            window: Duration::from_secs(10),
+            requested: Some(50),
+            delivered: 40,
+            lost: 10,
+            lost_before: 9,
+            late: 1,
+            requested_millihertz: Some(5_000),
+            delivered_millihertz: Some(4_000),
+            reason: Some("9 of 50 lost before this node".to_owned()),
+            broken_seconds: 3,
+            broken_ago: Some(Duration::from_secs(70)),
+        },
     }
 }
 

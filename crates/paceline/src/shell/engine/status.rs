@@ -2,14 +2,15 @@
 
 use super::super::clock;
 use super::super::handle::{HopSnapshot, LinkSnapshot, StreamSnapshot};
+use super::super::waits::ProcessorWaits;
 use super::{Engine, EngineLink};
 use crate::status::{
     ClassStatus, LinkStatus, MemoryStatus, NodeStatus, PublisherStatus, QueueStatus, RateCheck,
-    Reservation, StreamContract, StreamStatus, SubscriptionStatus,
+    Reservation, StreamContract, StreamStatus, SubscriptionHealth, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_node::deliver::AgeWindow;
-use paceline_node::status::{LinkReading, LinkUse};
+use paceline_node::status::{HealthRequest, HealthWindow, LinkReading, LinkUse};
 use paceline_proto::control::{Grant, Topic};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -42,13 +43,15 @@ pub(crate) struct Rates {
     delivered: BTreeMap<SubscriptionId, Delivered>,
     /// The use of the links, in their order.
     links: Vec<LinkUse>,
+    waits: ProcessorWaits,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Delivered {
     samples: u64,
     millihertz: u64,
     ages: AgeWindow,
+    health: HealthWindow,
 }
 
 fn millihertz(samples: u64, over: Duration) -> u64 {
@@ -60,8 +63,8 @@ impl Rates {
     /// Returns the rate in millihertz and the largest age over the last second, for a subscription
     /// of this node.
     pub(super) fn delivered(&self, id: SubscriptionId) -> (u64, Duration) {
-        let of = self.delivered.get(&id).copied().unwrap_or_default();
-        (of.millihertz, Duration::from_nanos(of.ages.longest))
+        let of = self.delivered.get(&id);
+        of.map_or((0, Duration::ZERO), |of| (of.millihertz, Duration::from_nanos(of.ages.longest)))
     }
 }
 
@@ -72,6 +75,7 @@ impl Engine {
             return;
         }
         self.rates.since = now;
+        self.rates.waits.read(now);
         self.report_excess(now);
         let old = std::mem::take(&mut self.rates.published);
         for (id, shared) in &self.publishers {
@@ -85,15 +89,32 @@ impl Engine {
         for (of, link) in self.rates.links.iter_mut().zip(&self.links) {
             of.handle_reading(link_reading(link));
         }
-        let old = std::mem::take(&mut self.rates.delivered);
+        let mut old = std::mem::take(&mut self.rates.delivered);
         for (id, sink) in &self.sinks {
-            let (samples, ages) = {
+            let (reading, ages) = {
                 let mut delivery = sink.delivery();
-                (delivery.counts().delivered, delivery.take_ages())
+                (delivery.health_reading(clock_time(now)), delivery.take_ages())
             };
-            let before = old.get(id).map_or(0, |delivered| delivered.samples);
-            let millihertz = millihertz(samples.saturating_sub(before), over);
-            self.rates.delivered.insert(*id, Delivered { samples, millihertz, ages });
+            let before = old.remove(id).unwrap_or_default();
+            let (samples, mut health) = (reading.delivered, before.health);
+            let millihertz = millihertz(samples.saturating_sub(before.samples), over);
+            health.handle_reading(self.health_request(*id), reading);
+            self.rates.delivered.insert(*id, Delivered { samples, millihertz, ages, health });
+        }
+    }
+
+    /// Returns the request of a subscription, and the declared rates of its publishers.
+    fn health_request(&self, id: SubscriptionId) -> HealthRequest {
+        let Some(spec) = self.control.subscription(id) else { return HealthRequest::default() };
+        let declared = |publisher: &PublisherId| {
+            let spec = self.control.publisher(*publisher);
+            (*publisher, spec.and_then(|spec| spec.period).map(Into::into))
+        };
+        HealthRequest {
+            rate: spec.form.rate,
+            within: spec.within.map(Into::into),
+            loss: spec.loss,
+            publishers: self.heard.get(&id).into_iter().flatten().map(declared).collect(),
         }
     }
 
@@ -155,6 +176,7 @@ impl Engine {
             stalled: self.vitals.stalled(clock::now()),
             clock: Some(self.clock.report()),
             unread: self.unread_rows(),
+            processor_wait: self.rates.waits.longest,
             ..NodeStatus::new(me)
         }
     }
@@ -261,7 +283,8 @@ impl Engine {
                     let delivery = sink.delivery();
                     (delivery.counts().clone(), delivery.jitter(), delivery.timed_status(utc))
                 };
-                let rate = self.rates.delivered.get(id).copied().unwrap_or_default();
+                let none = Delivered::default();
+                let rate = self.rates.delivered.get(id).unwrap_or(&none);
                 SubscriptionStatus {
                     id: *id,
                     pattern: spec.pattern.as_str().to_owned(),
@@ -284,6 +307,7 @@ impl Engine {
                     jitter,
                     lost: counts.gaps,
                     timed,
+                    health: SubscriptionHealth::default(),
                 }
             })
             .collect();
@@ -296,6 +320,11 @@ impl Engine {
                     row.refusals.push(refusal.to_string());
                 }
             }
+        }
+        for row in &mut rows {
+            let none = HealthWindow::default();
+            let window = self.rates.delivered.get(&row.id).map_or(&none, |of| &of.health);
+            row.health = window.with_refusals(&row.refusals);
         }
         rows
     }

@@ -1,0 +1,319 @@
+//! The readings of a subscription's counters, and the comparison over them.
+
+use super::{HealthState, SubscriptionHealth};
+use paceline_proto::{DropReason, Drops, PublisherId, Rate};
+use paceline_sched::LossTolerance;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// The longest time that the figures cover.
+const WINDOW: Duration = Duration::from_secs(10);
+/// The time without a sample after which a publisher without a declared rate is silent.
+const SILENCE: Duration = Duration::from_secs(2);
+/// With a requested rate, the share of missing samples that is not counted, as `1 / SLACK_PART`, and the number of missing samples
+/// in thousandths: a rate is kept by counting, and the window cuts its first and last interval.
+const SLACK_PART: u128 = 10;
+const SLACK_THOUSANDTHS: u128 = 1_500;
+const THOUSAND: u128 = 1_000;
+
+/// The counters of a subscription at one time, all since its start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HealthReading {
+    /// The time of reading by the node's clock.
+    pub at: Duration,
+    /// Delivered samples.
+    pub delivered: u64,
+    /// Samples that were later than the delay bound, delivered or dropped for it.
+    pub late: u64,
+    /// The part of `late` that arrived in time, and waited in this process.
+    pub overdue: u64,
+    /// Samples between two that arrived, which did not arrive; 0 unless every sample is requested.
+    pub gaps: u64,
+    /// Samples that arrived in order and were dropped at this node.
+    pub refused: u64,
+    /// Samples dropped at this node, by reason.
+    pub dropped: Drops,
+    /// Samples that each publisher has sent since its first one here, as far as their numbers show; empty if every sample is
+    /// requested.
+    pub published: BTreeMap<PublisherId, u64>,
+}
+
+/// The request and the publishers of a subscription.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HealthRequest {
+    /// Requested rate.
+    pub rate: Rate,
+    /// Requested delay bound.
+    pub within: Option<Duration>,
+    /// Requested loss tolerance.
+    pub loss: Option<LossTolerance>,
+    /// The received publishers, each with its declared period.
+    pub publishers: Vec<(PublisherId, Option<Duration>)>,
+}
+
+/// The readings of ten seconds.
+#[derive(Clone, Debug, Default)]
+pub struct HealthWindow {
+    request: HealthRequest,
+    readings: VecDeque<HealthReading>,
+    broken: Duration,
+    broken_at: Option<Duration>,
+}
+
+/// The growth of the counters over the window.
+struct Growth {
+    over: Duration,
+    delivered: u64,
+    late: u64,
+    overdue: u64,
+    gaps: u64,
+    refused: u64,
+    dropped: Drops,
+    /// Time since the last delivered sample, in whole readings.
+    quiet: Duration,
+}
+
+impl HealthWindow {
+    /// Takes a reading. A changed request or other publishers start a new window.
+    pub fn handle_reading(&mut self, request: HealthRequest, reading: HealthReading) {
+        if request != self.request {
+            self.request = request;
+            self.readings.clear();
+        }
+        let before = self.readings.back().map(|before| before.at);
+        let at = reading.at;
+        while self.readings.len() > 1
+            && self.readings.get(1).is_some_and(|second| at.saturating_sub(second.at) >= WINDOW)
+        {
+            self.readings.pop_front();
+        }
+        self.readings.push_back(reading);
+        if let Some(before) = before
+            && self.health().state == HealthState::Broken
+        {
+            self.broken = self.broken.saturating_add(at.saturating_sub(before));
+            self.broken_at = Some(at);
+        }
+    }
+
+    /// Returns the health, without the refusals.
+    #[must_use]
+    pub fn health(&self) -> SubscriptionHealth {
+        let mut health = SubscriptionHealth {
+            broken_seconds: self.broken.as_secs(),
+            broken_ago: self.broken_ago(),
+            ..SubscriptionHealth::default()
+        };
+        let state = match (self.request.publishers.is_empty(), self.growth()) {
+            (true, _) => HealthState::NoPublisher,
+            (false, None) => HealthState::Silent,
+            (false, Some(growth)) => self.compare(&growth, &mut health),
+        };
+        health.set_state(state);
+        health
+    }
+
+    /// Returns the health of a subscription with these refusals.
+    #[must_use]
+    pub fn with_refusals(&self, refusals: &[String]) -> SubscriptionHealth {
+        let mut health = self.health();
+        if let Some(refusal) = refusals.first() {
+            health.reason = Some(refusal.clone());
+            health.set_state(HealthState::Refused);
+        }
+        health
+    }
+
+    fn broken_ago(&self) -> Option<Duration> {
+        let now = self.readings.back().map(|last| last.at);
+        now.zip(self.broken_at).map(|(now, then)| now.saturating_sub(then))
+    }
+
+    /// Returns the growth between the first and the last reading; `None` with fewer than two.
+    fn growth(&self) -> Option<Growth> {
+        let (first, last) = self.readings.front().zip(self.readings.back())?;
+        let over = last.at.checked_sub(first.at).filter(|over| !over.is_zero())?;
+        let mut dropped = Drops::default();
+        last.dropped.iter().for_each(|(reason, count)| {
+            dropped.add(reason, count.saturating_sub(first.dropped.of(reason)));
+        });
+        let same = self.readings.iter().rev().take_while(|it| it.delivered == last.delivered);
+        let since = same.last().map_or(last.at, |reading| reading.at);
+        let grown = |of: fn(&HealthReading) -> u64| of(last).saturating_sub(of(first));
+        Some(Growth {
+            over,
+            delivered: grown(|it| it.delivered),
+            late: grown(|it| it.late),
+            overdue: grown(|it| it.overdue),
+            gaps: grown(|it| it.gaps),
+            refused: grown(|it| it.refused),
+            dropped,
+            quiet: last.at.saturating_sub(since),
+        })
+    }
+
+    /// Compares requested and delivered samples, fills the figures and returns the state.
+    fn compare(&self, growth: &Growth, health: &mut SubscriptionHealth) -> HealthState {
+        let &Growth { over, delivered, gaps, refused, quiet, .. } = growth;
+        let declared = self.declared_thousandths(quiet);
+        // Three samples were due while none arrived.
+        let is_stalled = declared.is_some_and(|due| due >= 3 * THOUSAND);
+        let requested = if self.request.rate == Rate::ALL {
+            let due = declared.filter(|_| is_stalled).map_or(0, |due| due / THOUSAND);
+            let seen = u128::from(delivered.saturating_add(gaps).saturating_add(refused));
+            Some(seen.saturating_add(due))
+        } else if self.request.rate.bits_per_s.is_some() {
+            // A bit rate leaves out as many samples as their sizes require.
+            None
+        } else {
+            self.requested_thousandths(is_stalled.then_some(quiet))
+                .map(|thousandths| thousandths / THOUSAND)
+        };
+        let requested = requested.map(|count| u64::try_from(count).unwrap_or(u64::MAX));
+        let lost = match requested {
+            Some(requested) if self.request.rate == Rate::ALL => {
+                requested.saturating_sub(delivered)
+            }
+            Some(requested) if is_clearly_fewer(delivered, requested) => requested - delivered,
+            Some(_) | None => refused,
+        };
+        let dropped_late = growth.dropped.of(DropReason::DeadlineMissed);
+        let late = growth.late.saturating_sub(dropped_late);
+        health.window = over;
+        // The three figures belong together, also where a rate allows one sample more or less.
+        health.requested = requested.map(|_| delivered.saturating_add(lost));
+        (health.delivered, health.lost, health.late) = (delivered, lost, late);
+        health.lost_before = lost.saturating_sub(refused);
+        health.delivered_millihertz = millihertz(delivered, over);
+        health.requested_millihertz = health.requested.and_then(|count| millihertz(count, over));
+        health.reason = self.reason(growth, health, is_stalled);
+        self.state(health, is_stalled, quiet)
+    }
+
+    fn state(&self, health: &SubscriptionHealth, is_stalled: bool, quiet: Duration) -> HealthState {
+        let missed = health.late.saturating_add(health.lost);
+        let is_beyond = is_beyond(health.delivered, missed, self.request.loss);
+        match self.request.within {
+            // A publisher that pauses breaks no contract.
+            Some(_) if is_beyond && !is_stalled => HealthState::Broken,
+            None if is_beyond_best_effort(health, self.request.loss) => HealthState::Short,
+            Some(_) | None if is_stalled => HealthState::Short,
+            Some(_) | None if health.delivered == 0 || quiet >= self.silence() => {
+                HealthState::Silent
+            }
+            Some(_) | None => HealthState::Served,
+        }
+    }
+
+    /// Returns the time without a sample after which the publishers are silent: with declared rates the window, because a stall
+    /// is reported earlier.
+    fn silence(&self) -> Duration {
+        let are_declared = self.request.publishers.iter().any(|(_, period)| period.is_some());
+        if are_declared { WINDOW } else { SILENCE }
+    }
+
+    /// Returns the thousandths of samples that the declared rates imply in a time; `None` if no publisher declares one.
+    fn declared_thousandths(&self, over: Duration) -> Option<u128> {
+        let publishers = self.request.publishers.iter();
+        let each = publishers.filter_map(|(_, period)| Some(thousandths(over, (*period)?)));
+        let limited = each.map(|count| self.limited(count, over));
+        limited.fold(None, |sum: Option<u128>, count| Some(sum.unwrap_or(0).saturating_add(count)))
+    }
+
+    /// Returns the thousandths of samples that the request includes of the published ones: per reading, because a publisher may
+    /// have paused. While a stream is stalled, its declared rate counts.
+    fn requested_thousandths(&self, stalled: Option<Duration>) -> Option<u128> {
+        let until = self.readings.back()?.at.checked_sub(stalled.unwrap_or_default())?;
+        let pairs = self.readings.iter().zip(self.readings.iter().skip(1));
+        let each = pairs.flat_map(|(first, last)| {
+            let over = last.at.saturating_sub(first.at);
+            self.request.publishers.iter().map(move |(publisher, period)| {
+                let before = first.published.get(publisher).copied().unwrap_or(0);
+                let now = last.published.get(publisher).copied().unwrap_or(0);
+                let seen = u128::from(now.saturating_sub(before)) * THOUSAND;
+                let declared = period.filter(|_| last.at > until);
+                let declared = declared.map_or(0, |period| thousandths(over, period));
+                self.limited(seen.max(declared), over)
+            })
+        });
+        Some(each.sum())
+    }
+
+    /// Applies the requested rate to a number of published samples in thousandths.
+    fn limited(&self, published: u128, over: Duration) -> u128 {
+        let some = published / u128::from(self.request.rate.every.get());
+        let max = self
+            .request
+            .rate
+            .max_millihertz
+            .map(|max| u128::from(max.get()) * over.as_micros() / 1_000_000);
+        max.map_or(some, |max| some.min(max))
+    }
+
+    fn reason(
+        &self,
+        growth: &Growth,
+        health: &SubscriptionHealth,
+        is_stalled: bool,
+    ) -> Option<String> {
+        let SubscriptionHealth { delivered, lost, lost_before, late, .. } = *health;
+        if is_stalled {
+            let declared = self.declared_thousandths(Duration::from_secs(1)).unwrap_or(0);
+            let (whole, tenth) = (declared / THOUSAND, declared % THOUSAND / 100);
+            let seconds = growth.quiet.as_secs();
+            return Some(format!("no sample for {seconds} s, and {whole}.{tenth} Hz are declared"));
+        }
+        if late > lost {
+            let waited = growth.overdue.saturating_mul(2) > late;
+            let place = if waited { ", because they waited in this process" } else { "" };
+            let within = self.request.within.map_or(0, |within| within.as_millis());
+            return Some(format!("{late} of {delivered} were older than {within} ms{place}"));
+        }
+        let most = growth.dropped.iter().max_by_key(|(_, count)| *count);
+        let all = health.requested.unwrap_or_else(|| delivered.saturating_add(lost));
+        match (lost, most) {
+            (0, _) => None,
+            (_, Some((reason, count))) if lost_before <= count => {
+                Some(format!("{count} of {all} dropped here ({reason})"))
+            }
+            _ => Some(format!("{lost_before} of {all} lost before this node")),
+        }
+    }
+}
+
+impl SubscriptionHealth {
+    fn set_state(&mut self, state: HealthState) {
+        self.state = state;
+        self.label = state.in_words().to_owned();
+    }
+}
+
+/// Returns the thousandths of samples of this period in a time.
+fn thousandths(over: Duration, period: Duration) -> u128 {
+    over.as_nanos() * THOUSAND / period.as_nanos().max(1)
+}
+
+fn millihertz(samples: u64, over: Duration) -> Option<u64> {
+    let scaled = u128::from(samples) * 1_000_000_000_000;
+    scaled.checked_div(over.as_nanos()).map(|it| u64::try_from(it).unwrap_or(u64::MAX))
+}
+
+/// Returns true if fewer samples arrived than a rate explains.
+fn is_clearly_fewer(delivered: u64, requested: u64) -> bool {
+    let (delivered, requested) = (u128::from(delivered), u128::from(requested));
+    delivered * THOUSAND + SLACK_THOUSANDTHS + requested * THOUSAND / SLACK_PART
+        < requested * THOUSAND
+}
+
+/// Returns true if more samples were missed than the tolerance allows, whatever the alignment of its windows: n consecutive samples
+/// touch at most (n - 1) / y + 1 windows.
+fn is_beyond(delivered: u64, missed: u64, loss: Option<LossTolerance>) -> bool {
+    let (x, y) = loss.map_or((0, 1), |loss| (u64::from(loss.x()), u64::from(loss.y()).max(1)));
+    let samples = delivered.saturating_add(missed);
+    let windows = samples.saturating_sub(1).div_ceil(y).saturating_add(1);
+    missed > x.saturating_mul(windows)
+}
+
+fn is_beyond_best_effort(health: &SubscriptionHealth, loss: Option<LossTolerance>) -> bool {
+    is_beyond(health.delivered, health.lost, loss)
+}
