@@ -38,8 +38,7 @@ impl Row {
                 | ReserveOutput::Install { .. }
                 | ReserveOutput::Release { .. }
                 | ReserveOutput::Ended { .. }
-                | ReserveOutput::Idle { .. }
-                | ReserveOutput::Status { .. } => {}
+                | ReserveOutput::Idle { .. } => {}
             }
         }
     }

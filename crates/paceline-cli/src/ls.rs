@@ -17,7 +17,6 @@ use paceline_tool::stop::Stop;
 use paceline_tool::{show, table};
 use std::process::ExitCode;
 use std::time::Duration;
-#[cfg(test)]
 pub(crate) use view::tables;
 
 /// Options of `paceline ls`.
@@ -87,7 +86,7 @@ pub(crate) fn run(args: &LsArgs) -> anyhow::Result<ExitCode> {
     } else if args.reservations {
         show::text(&reservations::tables(&document))?;
     } else {
-        show::text(&view::tables(&document))?;
+        show::text(&tables(&document))?;
         if document.nodes.is_empty() {
             for robot in demo::running() {
                 let command = demo::list_command(&robot)?;

@@ -62,7 +62,8 @@ pub(super) fn upgrade<B>(request: &mut Request<B>) -> Result<(Answer, Upgrade), 
             "the protocol must be foxglove.sdk.v1 or foxglove.websocket.v1, not {given}: use a client of Foxglove"
         ))
     })?;
-    let wanted = ViewerRequest::from_query(request.uri().query().unwrap_or_default()).map_err(bad)?;
+    let wanted =
+        ViewerRequest::from_query(request.uri().query().unwrap_or_default()).map_err(bad)?;
     let mut answer = answer::nothing();
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
     let headers = answer.headers_mut();

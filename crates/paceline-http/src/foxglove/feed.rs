@@ -61,7 +61,9 @@ impl Feed {
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             let arrival = self.subscriber.arrival();
-            let (Ok(()), false) = (self.forward().await, self.subscriber.is_closed()) else { return };
+            let (Ok(()), false) = (self.forward().await, self.subscriber.is_closed()) else {
+                return;
+            };
             tokio::select! {
                 () = arrival => {}
                 _ = look.tick() => if self.report_losses().await.is_err() { return },
@@ -125,7 +127,11 @@ impl Feed {
             return Ok(());
         }
         text.clone_into(&mut self.said);
-        let id = format!("{} {}", self.topic.tag, if level == Level::Warning { "losses" } else { "answer" });
+        let id = format!(
+            "{} {}",
+            self.topic.tag,
+            if level == Level::Warning { "losses" } else { "answer" }
+        );
         let text = format!("{}: {text}", self.topic.tag);
         self.send(Message::text(protocol::status(level, &text, Some(&id)))).await
     }
@@ -142,11 +148,21 @@ fn answer_in_words(event: &SubscriberEvent) -> Option<(Level, String)> {
         SubscriberEvent::Refused(_, refusal) => Some((Level::Error, format!("refused: {refusal}"))),
         SubscriberEvent::ChangeRefused { refusals, .. } => {
             let all: Vec<String> = refusals.iter().map(ToString::to_string).collect();
-            Some((Level::Error, format!("refused: {}; the earlier request is in force", all.join("; "))))
+            Some((
+                Level::Error,
+                format!("refused: {}; the earlier request is in force", all.join("; ")),
+            ))
         }
         SubscriberEvent::BestEffort(_, why) => {
             Some((Level::Info, format!("best effort instead of a contract: {why}")))
         }
-        _ => None,
+        SubscriberEvent::Publishers(_)
+        | SubscriberEvent::NoSpare(_)
+        | SubscriberEvent::Withdrawn(_)
+        | SubscriberEvent::Excess { .. }
+        | SubscriberEvent::Changed { .. }
+        | SubscriberEvent::Silent(_)
+        | SubscriberEvent::Resumed(_)
+        | _ => None,
     }
 }

@@ -137,10 +137,16 @@ enum ServerMessage<'a> {
         id: Option<&'a str>,
     },
     #[serde(rename_all = "camelCase")]
-    RemoveStatus { status_ids: [&'a str; 1] },
-    Advertise { channels: &'a [AdvertisedChannel] },
+    RemoveStatus {
+        status_ids: [&'a str; 1],
+    },
+    Advertise {
+        channels: &'a [AdvertisedChannel],
+    },
     #[serde(rename_all = "camelCase")]
-    Unadvertise { channel_ids: &'a [u32] },
+    Unadvertise {
+        channel_ids: &'a [u32],
+    },
     ParameterValues {
         parameters: &'a [Parameter],
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +162,12 @@ fn text(message: &ServerMessage<'_>) -> String {
 pub(super) fn server_info(name: &str, session: &str) -> String {
     let capabilities = &["parameters"];
     let supported_encodings = [];
-    text(&ServerMessage::ServerInfo { name, capabilities, supported_encodings, session_id: session })
+    text(&ServerMessage::ServerInfo {
+        name,
+        capabilities,
+        supported_encodings,
+        session_id: session,
+    })
 }
 
 /// Returns a status. One with the same id replaces the one before.
@@ -229,7 +240,13 @@ mod tests {
         };
         assert!(parameters[0].value.is_null() && parameters[1].value == "x");
         assert_eq!(read(r#"{"op":"advertise","channels":[]}"#).unwrap(), ClientMessage::Other);
-        for wrong in ["", "[]", "{}", r#"{"op":"subscribe"}"#, r#"{"op":"subscribe","subscriptions":[{"id":-1}]}"#] {
+        for wrong in [
+            "",
+            "[]",
+            "{}",
+            r#"{"op":"subscribe"}"#,
+            r#"{"op":"subscribe","subscriptions":[{"id":-1}]}"#,
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }
@@ -256,9 +273,6 @@ mod tests {
             r#"{"op":"status","level":2,"message":"no","id":"a"}"#
         );
         assert_eq!(remove_status("a"), r#"{"op":"removeStatus","statusIds":["a"]}"#);
-        assert_eq!(
-            message_data(258, 1),
-            [1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]
-        );
+        assert_eq!(message_data(258, 1), [1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -200,13 +200,17 @@ impl Session {
     /// # Errors
     /// Returns the reason if the options are wrong or the path refuses them; the earlier request stays then.
     async fn set(&mut self, parameter: &Parameter) -> Result<(), String> {
-        let request = match &parameter.value {
-            serde_json::Value::Null => None,
-            serde_json::Value::String(words) => Some(ViewerRequest::from_words(words)?),
-            other => return Err(format!("{other} must be text with options: \"--max-hz 10\"")),
+        let value = &parameter.value;
+        let request = match value.as_str() {
+            Some(words) => Some(ViewerRequest::from_words(words)?),
+            None if value.is_null() => None,
+            None => return Err(format!("{value} must be text with options: \"--max-hz 10\"")),
         };
         let tag = &parameter.name;
-        if request.is_some() && !self.requests.contains_key(tag) && self.requests.len() >= CHANNELS_MAX {
+        if request.is_some()
+            && !self.requests.contains_key(tag)
+            && self.requests.len() >= CHANNELS_MAX
+        {
             return Err(format!("at most {CHANNELS_MAX} tags have a request of their own"));
         }
         let words = request.as_ref().unwrap_or(&self.usual).words().to_owned();

@@ -32,6 +32,7 @@ fn families() -> BTreeMap<String, BTreeSet<String>> {
         nodes,
         known: vec![],
         switches: vec![],
+        far: BTreeSet::new(),
     });
     let mut families: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

@@ -14,6 +14,7 @@ fn state() -> State {
         nodes,
         known: vec![],
         switches: vec![],
+        far: BTreeSet::new(),
     }
 }
 

@@ -5,32 +5,61 @@
 
 use super::clock;
 use super::lock;
-use super::vitals::Pulse;
 use paceline_sched::{Duration, Instant};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 /// Shorter times are not noted: a thread may also need them for its own iteration.
-pub(super) const NOTED_MIN: Duration = Duration::from_millis(5);
+const NOTED_MIN: Duration = Duration::from_millis(5);
 /// The number of times that are kept.
 const KEPT: usize = 16;
 
 /// The threads of all nodes of this process.
-static PULSES: Mutex<Vec<Weak<Pulse>>> = Mutex::new(Vec::new());
+static SLEEPS: Mutex<Vec<Weak<Sleep>>> = Mutex::new(Vec::new());
 /// The newest times, which do not overlap.
 static STALLS: Mutex<Stalls> = Mutex::new(Stalls(Vec::new()));
 /// The end of the newest one, in nanoseconds.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Notices the stalls of a thread.
-pub(super) fn follow(pulse: &Arc<Pulse>) {
-    let mut pulses = lock(&PULSES);
-    pulses.retain(|pulse| pulse.strong_count() > 0);
-    pulses.push(Arc::downgrade(pulse));
+/// The sleep of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Sleep {
+    /// Its end, in nanoseconds; 0 while the thread runs.
+    wakes: AtomicU64,
+}
+
+impl Sleep {
+    /// Returns the state of a new thread, whose stalls are noticed until it is dropped.
+    pub(super) fn of_new_thread() -> Arc<Self> {
+        let sleep = Arc::<Self>::default();
+        let mut sleeps = lock(&SLEEPS);
+        sleeps.retain(|sleep| sleep.strong_count() > 0);
+        sleeps.push(Arc::downgrade(&sleep));
+        sleep
+    }
+
+    /// Records the begin of a sleep until `until`.
+    pub(super) fn begin(&self, until: Instant) {
+        self.wakes.store(until.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Records that the thread runs.
+    pub(super) fn end(&self, now: Instant) {
+        if let Some(since) = self.is_over_since(now) {
+            note(since, now);
+        }
+        self.wakes.store(0, Ordering::Relaxed);
+    }
+
+    /// Returns the end of the sleep if the thread should have run since then for a noticeable time.
+    fn is_over_since(&self, now: Instant) -> Option<Instant> {
+        let wakes = Instant::from_nanos(self.wakes.load(Ordering::Relaxed));
+        (wakes > Instant::ZERO && now.since(wakes) > NOTED_MIN).then_some(wakes)
+    }
 }
 
 /// Notes that a thread should have run in this time.
-pub(super) fn note(from: Instant, to: Instant) {
+fn note(from: Instant, to: Instant) {
     lock(&STALLS).add(from, to);
     ENDED.fetch_max(to.as_nanos(), Ordering::Relaxed);
 }
@@ -40,8 +69,8 @@ pub(super) fn within(from: Instant, to: Instant) -> Duration {
     // The threads of a process that continues run in any order, so some may still have to wake up.
     let now = clock::now();
     let late = {
-        let pulses = lock(&PULSES);
-        let late = pulses.iter().filter_map(|pulse| pulse.upgrade()?.oversleeps_since(now));
+        let sleeps = lock(&SLEEPS);
+        let late = sleeps.iter().filter_map(|sleep| sleep.upgrade()?.is_over_since(now));
         late.min()
     };
     if let Some(since) = late {

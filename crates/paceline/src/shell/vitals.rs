@@ -4,7 +4,7 @@
 use super::clock;
 use super::lock;
 use super::realtime::{self, Role};
-use super::stalls;
+use super::stalls::Sleep;
 use super::wake::Waker;
 use crate::status::StalledThread;
 use paceline_sched::{Duration, Instant};
@@ -23,8 +23,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(crate) struct Pulse {
     name: String,
     due: AtomicU64,
-    /// The end of its sleep, in nanoseconds; 0 while it runs.
-    wakes: AtomicU64,
+    sleep: Arc<Sleep>,
     still: AtomicBool,
 }
 
@@ -32,24 +31,14 @@ impl Pulse {
     /// Records the start of an iteration.
     pub(crate) fn begin(&self, now: Instant) {
         self.due.store(now.as_nanos(), Ordering::Relaxed);
-        if let Some(since) = self.oversleeps_since(now) {
-            stalls::note(since, now);
-        }
-        self.wakes.store(0, Ordering::Relaxed);
-    }
-
-    /// Returns the end of its sleep if the thread should have run since then for a noticeable time.
-    pub(super) fn oversleeps_since(&self, now: Instant) -> Option<Instant> {
-        let wakes = Instant::from_nanos(self.wakes.load(Ordering::Relaxed));
-        (wakes > Instant::ZERO && now.since(wakes) > stalls::NOTED_MIN).then_some(wakes)
+        self.sleep.end(now);
     }
 
     /// Records that the thread sleeps until `until` at the latest, or not at all if that has passed: its
     /// next iteration is then due from the begin of this one.
     pub(crate) fn rest(&self, until: Instant) {
         let begun = self.due.fetch_max(until.as_nanos(), Ordering::Relaxed);
-        let sleeps = until.as_nanos() > begun;
-        self.wakes.store(if sleeps { until.as_nanos() } else { 0 }, Ordering::Relaxed);
+        self.sleep.begin(if until.as_nanos() > begun { until } else { Instant::ZERO });
     }
 
     /// Returns the delay of the next iteration if the thread is stalled.
@@ -105,8 +94,8 @@ impl Vitals {
     /// Returns the heartbeat of a new thread, which is monitored until it is dropped.
     pub(crate) fn pulse(&self, name: &str) -> Arc<Pulse> {
         let (due, still) = (AtomicU64::new(Instant::FAR.as_nanos()), AtomicBool::new(false));
-        let pulse = Arc::new(Pulse { name: name.to_owned(), due, wakes: AtomicU64::new(0), still });
-        stalls::follow(&pulse);
+        let pulse =
+            Arc::new(Pulse { name: name.to_owned(), due, sleep: Sleep::of_new_thread(), still });
         let mut pulses = lock(&self.pulses);
         pulses.retain(|pulse| pulse.strong_count() > 0);
         pulses.push(Arc::downgrade(&pulse));

@@ -339,20 +339,26 @@ fn compare(
             _ => {}
         }
     }
-    let Some([late, overdue, lost, dropped, age_max]) = report else {
+    let Some(report) = report else {
         out.errors.push("the subscriber has printed no report".to_owned());
         return out;
     };
-    (out.reported.1, out.overdue, out.age_max.2) = (late, overdue, age_max);
     let span = seqs.iter().max().zip(seqs.iter().min()).map_or(0, |(last, first)| last - first + 1);
-    out.missing = (span - seqs.len() as u64, lost.max(dropped));
+    check_report(&mut out, report, span - seqs.len() as u64, error);
+    out
+}
+
+/// Compares the counters of the status with the files, of which `missing` samples have no row.
+fn check_report(out: &mut Outcome, report: [u64; 5], missing: u64, error: u64) {
+    let [late, overdue, lost, dropped, age_max] = report;
+    (out.reported.1, out.overdue, out.age_max.2) = (late, overdue, age_max);
+    out.missing = (missing, lost.max(dropped));
     let mut check = |holds: bool, what: &str| {
         if !holds {
             out.errors.push(what.to_owned());
         }
     };
     let (least, most) = out.late;
-    let missing = out.missing.0;
     check(out.taken > 50, "fewer than 50 samples were taken");
     check(out.reported.0 >= least, "fewer late samples than there were");
     check(out.reported.0 <= most + most / 20, "more late samples than there were");
@@ -366,7 +372,6 @@ fn compare(
         "the largest age is above the truth",
     );
     check(out.missing.1 >= missing, "fewer lost samples than there were");
-    out
 }
 
 fn sessions(seeds: std::ops::Range<u64>) {

@@ -180,7 +180,8 @@ fn figure_10([one, two, three]: [&Figure; 3]) -> Section {
     };
     let last = LENGTHS.len() - 1;
     let added = |row| at(three, row) - at(one, row);
-    let name = format!("two relays add, {} bytes ÷ {SHORTEST} bytes", LENGTHS[last]);
+    let [.., longest] = LENGTHS;
+    let name = format!("two relays add, {longest} bytes ÷ {SHORTEST} bytes");
     section.must(&name, Unit::Ratio, added(last) / added(0), f64::NAN, Bound::AtLeast(1.0));
     section
 }
