@@ -448,7 +448,7 @@ delivered: number,
  */
 lost: number, 
 /**
- * The part of `lost` that did not arrive at the node of the subscription. It dropped the others.
+ * The part of `lost` that did not arrive at the node of the subscription. It dropped the rest.
  */
 lost_before: number, 
 /**

@@ -125,8 +125,12 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             values.newest(&page, &id).is_ok_and(|values| values.rows.len() == 2)
         });
-        let [status] = &far.status_of(&[far.id()], Duration::from_secs(5))[..] else { panic!() };
-        assert_eq!(status.links[0].streams.len(), 1, "the link carries nothing for the page alone");
+        let streams = || {
+            let status = far.status_of(&[far.id()], Duration::from_secs(5));
+            status[0].links[0].streams.len()
+        };
+        until("the link's status shows the stream", || streams() > 0);
+        assert_eq!(streams(), 1, "the link carries nothing for the page alone");
 
         // No stream of this subscription crosses the link, so an observer would need one of its own.
         let local = far.subscriber("a/far").callback(|_| ()).unwrap();

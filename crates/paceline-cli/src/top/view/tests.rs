@@ -66,8 +66,8 @@ link        to        capacity  used  held  full  trip ms  jitter  loss  streams
 robot.thin  operator     2.00M  480k  400k  24 %     0.17    0.02     -        1
 
 SUBSCRIPTIONS (1) by bits
-pattern   node      asked             Hz   of  bit/s    age ms  late  lost  state
-robot/**  operator  5 Hz at 160x120  4.7  5.0   400k  30.0/200     1     3  as reques~
+pattern   node      asked        Hz   of  bit/s    age ms  late  lost  state
+robot/**  operator  5 Hz at 1~  4.7  5.0   400k  30.0/200     1     3  as reque~
 
 
 
@@ -184,8 +184,8 @@ tag           link        to        form           Hz  bit/s  ms on link  late  
 robot/camera  robot.thin  operator  5 Hz at 160~  5.0   400k    20.0/190     0       0  2 deadline_~
 
 SUBSCRIPTIONS
-pattern   node      asked             Hz  bit/s    age ms  late  dropped
-robot/**  operator  5 Hz at 160x120  5.0   400k  30.0/200     2  0
+pattern   node      asked             Hz   of  bit/s    age ms  late  lost  state
+robot/**  operator  5 Hz at 160x120  4.7  5.0   400k  30.0/200     1     3  as requested: 3 of 50 l~
 "
     );
     assert!(plain(&View::default()).starts_with("no other node answers"));
