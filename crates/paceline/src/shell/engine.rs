@@ -432,6 +432,10 @@ impl Engine {
     fn set_matching(&mut self, publisher: PublisherId, matching: bool) {
         // Callers that wait for this event expect the outputs to be installed.
         self.try_open(publisher);
+        if matching {
+            // The first sample already needs the proof of its age, for a subscription that uses no other ones.
+            self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
+        }
         if let Some(shared) = self.publishers.get(&publisher) {
             shared.matching.store(matching, Ordering::Release);
             shared.change.notify(usize::MAX);

@@ -1,6 +1,7 @@
 //! Random declarations over the whole range of the API, between two processes of a host.
 
 use crate::support::{HostDir, SOON, wait_until};
+use paceline::status::SourceView;
 use paceline::{Encoding, LossTolerance, Node, Pattern, PublisherBuilder, Size, SubscriberBuilder};
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -167,13 +168,24 @@ fn every_declaration_is_known_to_the_other_process() {
         let declared = hz.map(|hz| Duration::try_from_secs_f64(1.0 / hz).unwrap());
         assert_eq!(source.period, declared, "{number}");
     }
+    // A deadline of microseconds has passed when the sample is sent, and a stream that tolerates every loss may lose it.
+    let can_be_met = |source: &&SourceView| {
+        let times = [source.within, source.period];
+        times.into_iter().flatten().all(|time| time > Duration::from_secs(1))
+            && source.loss.is_none_or(|loss| loss.x() < loss.y())
+    };
+    let sources = operator.sources(&pattern);
+    let met: BTreeSet<_> =
+        sources.iter().filter(can_be_met).map(|source| source.tag.to_string()).collect();
+    assert!(met.len() > NUMBER / 5, "{}", met.len());
     let mut seen = BTreeSet::new();
-    wait_until("a sample of every publisher arrives", || {
+    wait_until("a sample of every publisher whose deadline can be met arrives", || {
         while let Some(sample) = all.try_recv() {
             seen.insert(sample.tag.to_string());
         }
-        seen.len() == NUMBER
+        met.is_subset(&seen)
     });
+    assert!(seen.len() > NUMBER / 2, "{}", seen.len());
     let status = operator.status(SOON);
     assert_eq!(status.len(), 2);
     for node in &status {
