@@ -154,6 +154,15 @@ test("a parameter changes the request of a topic while it runs", { timeout: LIMI
   seen.client.setParameters([{ name: "robot/camera", value: "--max-hertz 4" }], "two");
   await until(() => JSON.stringify(seen.statuses), () => seen.statuses.some(({ level, message }) => level === 2 && /robot\/camera: .*--max-hertz/.test(message)));
   assert.equal(seen.parameters.find((one) => one.id === "two")?.parameters[0].value ?? "--max-hz 4 --size 80x60", "--max-hz 4 --size 80x60");
+  // Without a value the topic has the request of the address again; here it is as published.
+  const plain = connect();
+  const [, wide] = await subscribed(plain, "robot/camera");
+  plain.client.setParameters([{ name: "robot/camera", value: "--size 80x60" }], "small");
+  await until(() => JSON.stringify(plain.statuses), () => plain.messages.length > 0 && jpegWidth(pictures(camera, plain.messages.slice(-1))[0].data) === 80);
+  plain.client.setParameters([{ name: "robot/camera", value: null }], "all");
+  await until(() => JSON.stringify(plain.statuses), () => jpegWidth(pictures(camera, plain.messages.slice(-1))[0].data) === 320);
+  assert.equal(plain.messages.at(-1).subscriptionId, wide);
+  plain.client.close();
   seen.client.close();
 });
 

@@ -212,6 +212,27 @@ mod tests {
     }
 
     #[test]
+    fn a_viewer_gives_its_token_in_the_address_or_in_a_header() {
+        let check = |token: Option<&str>, header: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            if let Some(token) = header {
+                headers.insert(AUTHORIZATION, format!("Bearer {token}").parse().unwrap());
+            }
+            access().check_with(token, &headers).map_err(|(status, _)| status.as_u16())
+        };
+        assert_eq!(check(Some(READ), None), Ok(Some(0)));
+        assert_eq!(check(None, Some(CHANGE)), Ok(Some(1)));
+        // A cookie of the page is no token of a viewer: a browser sends it for pages of other sites too.
+        for (token, header) in
+            [(None, None), (Some("0123456789abcdeg"), None), (Some(READ), Some("wrong"))]
+        {
+            assert_eq!(check(token, header), Err(401), "{token:?} {header:?}");
+        }
+        let open = Access { tls: None, tokens: Vec::new() };
+        assert_eq!(open.check_with(None, &HeaderMap::new()).unwrap(), None);
+    }
+
+    #[test]
     fn reading_and_changing_are_separate_rights() {
         let bearer = |token: &str| Some(("authorization", format!("Bearer {token}")));
         let cookie = |token: &str| Some(("cookie", format!("a=b; {COOKIE_NAME}={token}; c=d")));

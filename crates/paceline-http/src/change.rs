@@ -153,13 +153,21 @@ pub fn try_one(node: &Node, id: &str, words: &str) -> anyhow::Result<ChangeLine>
     })
 }
 
+/// Returns the options in `words`.
+///
+/// # Errors
+/// Returns the reason if an option is unknown, or its value is wrong.
+pub(crate) fn wish_in(words: &str) -> Result<WishArgs, String> {
+    let read = Words::try_parse_from(words.split_whitespace());
+    read.map(|Words { wish }| wish).map_err(|error| {
+        let text = error.to_string();
+        text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+    })
+}
+
 /// Returns the options in `words` and the subscription with this id.
 fn wanted(node: &Node, id: &str, words: &str) -> anyhow::Result<(WishArgs, SubscriptionView)> {
-    let Words { wish } = Words::try_parse_from(words.split_whitespace()).map_err(|error| {
-        let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        exit::usage(first.to_owned())
-    })?;
+    let wish = wish_in(words).map_err(exit::usage)?;
     if !wish.promises() && !wish.has_form() {
         return Err(exit::usage(
             "\"set\" is empty: give --max-hz, --every, --size, --audio, --bitrate, --quality, --within or --loss",

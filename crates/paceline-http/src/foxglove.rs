@@ -107,3 +107,15 @@ impl Upgrade {
 
 /// A connection after the upgrade.
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+#[cfg(test)]
+mod tests {
+    use super::token;
+
+    #[test]
+    fn a_token_is_one_of_the_options_of_an_address() {
+        assert_eq!(token("max_hz=5&token=0123456789abcdef"), Some("0123456789abcdef"));
+        assert_eq!(token("max_hz=5&tokens=0123456789abcdef"), None);
+        assert_eq!(token(""), None);
+    }
+}

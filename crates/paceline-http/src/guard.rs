@@ -219,6 +219,36 @@ mod tests {
     }
 
     #[test]
+    fn viewers_are_programs_foxglove_and_pages_of_this_host() {
+        let guard = Guard::new(&"127.0.0.1:8765".parse().unwrap(), None);
+        let code = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, origin.parse().unwrap());
+            }
+            guard.check_viewer(&headers).map_or_else(|(status, _)| status.as_u16(), |()| 200)
+        };
+        let own = "127.0.0.1:8765";
+        assert_eq!(code(own, None), 200);
+        for origin in
+            ["https://app.foxglove.dev", "file://", "http://localhost:8080", "https://[::1]"]
+        {
+            assert_eq!(code(own, Some(origin)), 200, "{origin}");
+        }
+        for origin in [
+            "https://example.com",
+            "https://app.foxglove.dev.example.com",
+            "http://localhost.example.com:80",
+            "null",
+        ] {
+            assert_eq!(code(own, Some(origin)), 403, "{origin}");
+        }
+        // A name that leads here by the DNS of another site.
+        assert_eq!(code("example.com:8765", None), 421);
+    }
+
+    #[test]
     fn names_without_a_port_are_found() {
         for (host, name) in
             [("a", "a"), ("a:1", "a"), ("[::1]:1", "[::1]"), ("[::1]", "[::1]"), ("a:b", "a:b")]

@@ -3,6 +3,7 @@
 use super::channels::Topic;
 use super::protocol::{self, Level};
 use super::request::ViewerRequest;
+use paceline::status::SubscriptionId;
 use paceline::{Node, Sample, Subscriber, SubscriberEvent};
 use paceline_record::Body;
 use paceline_tool::show;
@@ -30,6 +31,11 @@ pub(super) struct Feed {
     unfit: u64,
 }
 
+/// Returns the ids of the statuses of a topic: the answer of its path, and its losses.
+pub(super) fn statuses_of(topic: &Topic) -> [String; 2] {
+    ["answer", "losses"].map(|what| format!("{} {what}", topic.tag))
+}
+
 /// The viewer has gone.
 struct Gone;
 
@@ -51,8 +57,8 @@ impl Feed {
     }
 
     /// Returns the id of the subscription.
-    pub(super) fn subscription(&self) -> String {
-        self.subscriber.id().to_string()
+    pub(super) const fn subscription(&self) -> SubscriptionId {
+        self.subscriber.id()
     }
 
     /// Sends samples and answers until the viewer or the node ends.
@@ -127,11 +133,8 @@ impl Feed {
             return Ok(());
         }
         text.clone_into(&mut self.said);
-        let id = format!(
-            "{} {}",
-            self.topic.tag,
-            if level == Level::Warning { "losses" } else { "answer" }
-        );
+        let [answer, losses] = statuses_of(&self.topic);
+        let id = if level == Level::Warning { losses } else { answer };
         let text = format!("{}: {text}", self.topic.tag);
         self.send(Message::text(protocol::status(level, &text, Some(&id)))).await
     }

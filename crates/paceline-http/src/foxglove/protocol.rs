@@ -138,7 +138,7 @@ enum ServerMessage<'a> {
     },
     #[serde(rename_all = "camelCase")]
     RemoveStatus {
-        status_ids: [&'a str; 1],
+        status_ids: &'a [String],
     },
     Advertise {
         channels: &'a [AdvertisedChannel],
@@ -175,9 +175,9 @@ pub(super) fn status(level: Level, message: &str, id: Option<&str>) -> String {
     text(&ServerMessage::Status { level: level.number(), message, id })
 }
 
-/// Returns the removal of a status.
-pub(super) fn remove_status(id: &str) -> String {
-    text(&ServerMessage::RemoveStatus { status_ids: [id] })
+/// Returns the removal of statuses.
+pub(super) fn remove_status(ids: &[String]) -> String {
+    text(&ServerMessage::RemoveStatus { status_ids: ids })
 }
 
 /// Returns the announcement of channels.
@@ -272,7 +272,7 @@ mod tests {
             status(Level::Error, "no", Some("a")),
             r#"{"op":"status","level":2,"message":"no","id":"a"}"#
         );
-        assert_eq!(remove_status("a"), r#"{"op":"removeStatus","statusIds":["a"]}"#);
+        assert_eq!(remove_status(&["a".to_owned()]), r#"{"op":"removeStatus","statusIds":["a"]}"#);
         assert_eq!(message_data(258, 1), [1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

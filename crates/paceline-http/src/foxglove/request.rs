@@ -1,8 +1,7 @@
 //! The request of a viewer for the samples of a topic.
 
-use clap::Parser as _;
+use crate::change::wish_in;
 use paceline::SubscriberBuilder;
-use paceline_tool::args::WishArgs;
 
 /// The key of the query that contains the token of the client.
 pub(super) const TOKEN: &str = "token";
@@ -10,13 +9,6 @@ pub(super) const TOKEN: &str = "token";
 /// The options of a request in words, as of `paceline sub`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct ViewerRequest(String);
-
-#[derive(Debug, clap::Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
-struct Words {
-    #[command(flatten)]
-    wish: WishArgs,
-}
 
 impl ViewerRequest {
     /// Reads the query of an address: `max_hz=10&size=320x240`.
@@ -39,14 +31,9 @@ impl ViewerRequest {
     /// # Errors
     /// Returns the reason if an option is unknown, or its value is wrong.
     pub(super) fn from_words(words: &str) -> Result<Self, String> {
-        let read = Words::try_parse_from(words.split_whitespace());
-        let read = read.map(|_| Self(words.to_owned()));
-        read.map_err(|error| {
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default();
+        wish_in(words).map(|_| Self(words.to_owned())).map_err(|reason| {
             format!(
-                "{}: the options are --max-hz, --every, --size, --audio, --bitrate, --quality, --within and --loss",
-                first.trim_start_matches("error: ")
+                "{reason}: the options are --max-hz, --every, --size, --audio, --bitrate, --quality, --within and --loss"
             )
         })
     }
@@ -58,8 +45,8 @@ impl ViewerRequest {
 
     /// Adds the options to a subscription.
     pub(super) fn apply<'a>(&self, builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
-        match Words::try_parse_from(self.0.split_whitespace()) {
-            Ok(Words { wish }) => wish.apply(builder),
+        match wish_in(&self.0) {
+            Ok(wish) => wish.apply(builder),
             Err(_) => builder,
         }
     }

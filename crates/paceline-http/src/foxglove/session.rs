@@ -2,12 +2,13 @@
 
 use super::Socket;
 use super::channels::{CHANNELS_MAX, Channels, Topic};
-use super::feed::Feed;
+use super::feed::{self, Feed};
 use super::protocol::{self, ClientMessage, ClientSubscription, Level, Parameter};
 use super::request::ViewerRequest;
-use crate::change::{ChangeResult, change_one};
+use crate::change::{ChangeResult, change};
 use crate::source::ANSWERS_WITHIN;
 use futures_util::{SinkExt as _, StreamExt as _};
+use paceline::status::SubscriptionId;
 use paceline::{Node, Pattern};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +27,7 @@ const SUBSCRIPTIONS_MAX: usize = 256;
 struct Running {
     topic: Topic,
     /// The id of the node's subscription.
-    subscription: String,
+    subscription: SubscriptionId,
     task: JoinHandle<()>,
 }
 
@@ -120,7 +121,7 @@ impl Session {
             let text = format!("{left_out} topics are not shown: a viewer gets {CHANNELS_MAX}");
             self.send(protocol::status(Level::Warning, &text, Some("channels"))).await;
         } else if left_out == 0 && self.warned {
-            self.send(protocol::remove_status("channels")).await;
+            self.send(protocol::remove_status(&["channels".to_owned()])).await;
         }
         self.warned = left_out > 0;
     }
@@ -140,6 +141,7 @@ impl Session {
                 for id in subscription_ids {
                     if let Some(ended) = self.running.remove(&id) {
                         ended.task.abort();
+                        self.send(protocol::remove_status(&feed::statuses_of(&ended.topic))).await;
                     }
                 }
             }
@@ -213,18 +215,13 @@ impl Session {
         {
             return Err(format!("at most {CHANNELS_MAX} tags have a request of their own"));
         }
-        let words = request.as_ref().unwrap_or(&self.usual).words().to_owned();
+        let wanted = request.as_ref().unwrap_or(&self.usual);
         let ids = self.running.values().filter(|running| running.topic.tag == *tag);
-        let ids: Vec<String> = ids.map(|running| running.subscription.clone()).collect();
+        let ids: Vec<SubscriptionId> = ids.map(|running| running.subscription).collect();
         for id in ids {
-            let (node, words) = (self.node.clone(), words.clone());
-            let change = move || change_one(&node, &id, &words, ANSWERS_WITHIN);
-            let changed = tokio::task::spawn_blocking(change).await;
-            let line = changed.map_err(|error| error.to_string())?;
-            let line = line.map_err(|error| format!("{error:#}"))?;
-            if line.answer == ChangeResult::Refused {
-                return Err(line.to_text(ANSWERS_WITHIN));
-            }
+            let (node, wanted) = (self.node.clone(), wanted.clone());
+            let changed = tokio::task::spawn_blocking(move || change_to(&node, id, &wanted)).await;
+            changed.map_err(|error| error.to_string())??;
         }
         match request {
             Some(request) => self.requests.insert(tag.clone(), request),
@@ -245,5 +242,23 @@ impl Session {
         };
         let parameters: Vec<Parameter> = tags.into_iter().map(value).collect();
         self.send(protocol::parameter_values(&parameters, id)).await;
+    }
+}
+
+/// Changes a running subscription to a request, and waits for the answer of the path. May block for some seconds.
+///
+/// # Errors
+/// Returns the reason if the path refuses it, or the subscription has ended.
+fn change_to(node: &Node, id: SubscriptionId, request: &ViewerRequest) -> Result<(), String> {
+    let before = node.subscriptions().into_iter().find(|known| known.id == id);
+    let before = before.ok_or_else(|| format!("the subscription {id} has ended"))?;
+    let line = change(node, &before, ANSWERS_WITHIN, |builder| request.apply(builder));
+    let line = line.map_err(|error| format!("{error:#}"))?;
+    match line.answer {
+        ChangeResult::Refused => Err(line.to_text(ANSWERS_WITHIN)),
+        ChangeResult::Granted
+        | ChangeResult::BestEffort
+        | ChangeResult::Replaced
+        | ChangeResult::None => Ok(()),
     }
 }

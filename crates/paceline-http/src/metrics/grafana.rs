@@ -2,10 +2,8 @@
 //! `/metrics`.
 
 use super::*;
-use crate::api::SCHEMA;
-use crate::status::StatusDocument;
 use crate::status::tests::example::status as test_status;
-use paceline::status::{DropReason, NetworkHealth};
+use paceline::status::DropReason;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -24,16 +22,7 @@ fn families() -> BTreeMap<String, BTreeSet<String>> {
             link.closed.dropped.add(DropReason::QueueFull, 1);
         }
     }
-    let nodes = StatusDocument::new(status).nodes;
-    let text = write(&State {
-        schema: SCHEMA,
-        at_ms: 0,
-        health: NetworkHealth::of(&nodes),
-        nodes,
-        known: vec![],
-        switches: vec![],
-        far: BTreeSet::new(),
-    });
+    let text = write(&tests::state_of(status));
     let mut families: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_once('{').unwrap();

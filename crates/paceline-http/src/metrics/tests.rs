@@ -2,11 +2,12 @@ use super::*;
 use crate::api::SCHEMA;
 use crate::status::StatusDocument;
 use crate::status::tests::example::status;
-use paceline::status::NetworkHealth;
+use paceline::status::{NetworkHealth, NodeStatus};
 use std::collections::BTreeSet;
 
-fn state() -> State {
-    let nodes = StatusDocument::new(status()).nodes;
+/// Returns a state with these nodes.
+pub(super) fn state_of(nodes: Vec<NodeStatus>) -> State {
+    let nodes = StatusDocument::new(nodes).nodes;
     State {
         schema: SCHEMA,
         at_ms: 0,
@@ -20,7 +21,7 @@ fn state() -> State {
 
 #[test]
 fn values_have_their_units_and_labels() {
-    let text = write(&state());
+    let text = write(&state_of(status()));
     let robot = "{node=\"robot\",node_id=\"0000000000000b0b\"";
     for line in [
         format!(
@@ -47,7 +48,7 @@ fn values_have_their_units_and_labels() {
 /// their labels.
 #[test]
 fn the_text_keeps_the_rules_of_the_format() {
-    let mut state = state();
+    let mut state = state_of(status());
     let streams = &mut state.nodes[1].links[0].streams;
     // A stream that replaces another has the same labels.
     streams.push(streams[0].clone());
@@ -79,7 +80,7 @@ fn the_text_keeps_the_rules_of_the_format() {
 #[test]
 fn labels_are_escaped() {
     assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
-    let mut state = state();
+    let mut state = state_of(status());
     state.nodes[0].name = "quote \" and \\".to_owned();
     assert!(write(&state).contains("node=\"quote \\\" and \\\\\""));
 }

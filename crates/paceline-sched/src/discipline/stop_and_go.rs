@@ -94,24 +94,12 @@ impl CoreRules for Rules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::Contract;
-    use crate::discipline::{Discipline, Eligibility, Head, Policy, Scheduler, StreamIndex};
+    use crate::discipline::Policy;
+    use crate::discipline::tests::served;
     use std::vec::Vec;
 
-    /// Serves one sample of each stream at once, with these deadlines and arrivals, and returns the order at `now`.
     fn order(now: Instant, streams: &[(Duration, Instant)]) -> Vec<u32> {
-        let mut link = Discipline::new(Policy::StopAndGo, Eligibility::OncePerPeriod);
-        for (index, &(deadline, arrived)) in (0..).map(StreamIndex).zip(streams) {
-            let contract = Contract::every(Duration::from_secs(1)).unwrap();
-            link.join(index, Some(Contract { deadline, ..contract }));
-            link.handle_head(index, Head::whole(arrived, Duration::from_nanos(1), 1));
-        }
-        let mut order = Vec::new();
-        while let Some(stream) = link.pick(now) {
-            let _ = link.handle_served(stream, 1, now);
-            order.push(stream.0);
-        }
-        order
+        served(Policy::StopAndGo, now, streams)
     }
 
     #[test]

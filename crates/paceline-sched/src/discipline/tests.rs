@@ -35,6 +35,22 @@ fn head(arrived: u64, service: u64) -> Head {
     Head::whole(at(arrived), ms(service), 1)
 }
 
+/// Serves one sample of each stream at once, with these deadlines and arrivals and a period of a second, and returns the order
+/// at `now`.
+pub(super) fn served(policy: Policy, now: Instant, streams: &[(Duration, Instant)]) -> Vec<u32> {
+    let mut link = Discipline::new(policy, Eligibility::OncePerPeriod);
+    for (index, &(deadline, arrived)) in (0..).map(StreamIndex).zip(streams) {
+        link.join(index, Some(Contract { deadline, ..every(1_000) }));
+        link.handle_head(index, Head::whole(arrived, Duration::from_nanos(1), 1));
+    }
+    let mut order = Vec::new();
+    while let Some(stream) = link.pick(now) {
+        let _ = link.handle_served(stream, 1, now);
+        order.push(stream.0);
+    }
+    order
+}
+
 fn left(service: u64) -> Left {
     Left { service: ms(service), segment: 1, last: true }
 }

@@ -256,7 +256,7 @@ fn the_tests_by_levels_and_frames_match_their_definition() {
                     refused += 1;
                 }
             }
-            // A stream that moves to a later level breaks nothing: what is installed still fits.
+            // After a stream moves to a later level, the installed set still fits.
             let all: Vec<StreamDemand> = held.into_values().collect();
             assert!(levels_fit(&all, (other, latency), doubled), "{rule:?} {round}: {all:?}");
         }
