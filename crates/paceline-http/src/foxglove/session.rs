@@ -248,17 +248,16 @@ impl Session {
 /// Changes a running subscription to a request, and waits for the answer of the path. May block for some seconds.
 ///
 /// # Errors
-/// Returns the reason if the path refuses it, or the subscription has ended.
+/// Returns the reason if the path refuses it or does not answer, or the subscription has ended.
 fn change_to(node: &Node, id: SubscriptionId, request: &ViewerRequest) -> Result<(), String> {
     let before = node.subscriptions().into_iter().find(|known| known.id == id);
     let before = before.ok_or_else(|| format!("the subscription {id} has ended"))?;
-    let line = change(node, &before, ANSWERS_WITHIN, |builder| request.apply(builder));
+    // A change keeps what it does not name, and the new request replaces the earlier one.
+    let line =
+        change(node, &before, ANSWERS_WITHIN, |builder| request.apply(builder.as_published()));
     let line = line.map_err(|error| format!("{error:#}"))?;
     match line.answer {
-        ChangeResult::Refused => Err(line.to_text(ANSWERS_WITHIN)),
-        ChangeResult::Granted
-        | ChangeResult::BestEffort
-        | ChangeResult::Replaced
-        | ChangeResult::None => Ok(()),
+        ChangeResult::Refused | ChangeResult::None => Err(line.to_text(ANSWERS_WITHIN)),
+        ChangeResult::Granted | ChangeResult::BestEffort | ChangeResult::Replaced => Ok(()),
     }
 }
