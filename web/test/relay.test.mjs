@@ -55,13 +55,13 @@ test("each line shows the traffic of its two nodes, and a link at most its capac
   assert.ok(Math.abs(drawn.each.reduce((a, b) => a + b, 0) - drawn.all) < 0.02 * drawn.all, JSON.stringify(drawn));
 });
 
-test("passing streams have a delay and a verdict without local subscribers", async () => {
+test("subscriptions behind links have their whole delay and a verdict on the relay's page", async () => {
   const rows = page.locator("#delay .delay");
   await until("a row for each", async () => (await rows.count()) >= 2);
   assert.equal(await page.locator("#delay").getAttribute("data-empty"), null);
-  // Including the tags of publishers on other pages.
-  const named = /to operator · camera, .*, until it left thin/;
-  await until("its tag is known", async () => named.test((await rows.allTextContents()).join("\n")));
+  // From the publisher, which is behind another link, to the subscriber.
+  const whole = /operator · camera.*robot: until queued.*relay: until queued.*link thin: queueing and transmission.*delivery/;
+  await until("its whole path is known", async () => whole.test((await rows.allTextContents()).join("\n")));
   // The page reads the nodes of the subscribers too.
   const kept = /served as requested|less than requested/;
   await until("the summary shows it", async () => kept.test(await verdict()));

@@ -80,9 +80,7 @@ fn explain_losses(nodes: &mut [NodeStatus]) {
         else {
             continue;
         };
-        let health = &mut subscription.health;
-        let of = health.requested.unwrap_or_else(|| health.delivered.saturating_add(health.lost));
-        health.reason = Some(format!("{} of {of} lost {place}", health.lost_before));
+        subscription.health.set_place(&place);
     }
 }
 

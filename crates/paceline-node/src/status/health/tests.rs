@@ -88,6 +88,45 @@ fn a_contract_is_broken_beyond_its_tolerance_only() {
 }
 
 #[test]
+fn a_short_loss_beyond_the_tolerance_breaks_a_contract_whatever_the_mean() {
+    let within = |loss| request(Rate::ALL, Some(20), loss);
+    let mut seconds = vec![(10, 0, 0, 10); 8];
+    let whole = read(&within(Some("1/10")), &seconds);
+    assert_eq!(whole.state, HealthState::Served);
+    seconds.push((3, 7, 0, 10));
+    let broken = read(&within(Some("1/10")), &seconds);
+    assert_eq!((broken.state, broken.lost, broken.requested), (HealthState::Broken, 7, Some(90)));
+    let reason = "7 of 90 lost before this node: 7 of 10 missed within 1 s";
+    assert_eq!(broken.reason.as_deref(), Some(reason));
+    seconds.extend([(10, 0, 0, 10); 9]);
+    assert_eq!(read(&within(Some("1/10")), &seconds).state, HealthState::Broken);
+    seconds.push((10, 0, 0, 10));
+    let after = read(&within(Some("1/10")), &seconds);
+    assert_eq!((after.state, after.broken_seconds), (HealthState::Served, 10));
+    // Late samples, and a requested rate that explains the loss of the window.
+    seconds.push((10, 0, 5, 10));
+    let late = read(&within(Some("1/10")), &seconds);
+    let reason = "5 of 100 were older than 20 ms: 5 of 10 missed within 1 s";
+    assert_eq!((late.state, late.reason.as_deref()), (HealthState::Broken, Some(reason)));
+    let mut seconds = vec![(10, 0, 0, 30); 9];
+    seconds.push((4, 0, 0, 30));
+    let rate = read(&request(max(10), Some(20), Some("1/10")), &seconds);
+    assert_eq!((rate.state, rate.lost), (HealthState::Broken, 0));
+    assert_eq!(rate.reason.as_deref(), Some("6 of 10 missed within 1 s"));
+}
+
+#[test]
+fn each_publisher_of_a_contract_may_use_its_tolerance() {
+    // 20 streams of 1 Hz, each loses its first sample of a group of ten in the same second.
+    let publishers = (0..20).map(|index| (PublisherId { node: NodeId(1), index }, None)).collect();
+    let request = HealthRequest { publishers, ..request(Rate::ALL, Some(20), Some("1/10")) };
+    let seconds = [(20, 0, 0, 20), (0, 20, 0, 20), (20, 0, 0, 20)];
+    assert_eq!(read(&request, &seconds).state, HealthState::Served);
+    let seconds = [(20, 0, 0, 20), (0, 20, 0, 20), (0, 20, 0, 20), (0, 20, 0, 20), (20, 0, 0, 20)];
+    assert_eq!(read(&request, &seconds).state, HealthState::Broken);
+}
+
+#[test]
 fn a_stream_that_stops_is_not_served() {
     let stopped = read(&request(Rate::ALL, None, None), &[(30, 0, 0, 30), (0, 0, 0, 0)]);
     assert_eq!((stopped.state, stopped.lost), (HealthState::Short, 30));

@@ -15,6 +15,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 const SLACK_PART: u128 = 10;
 const SLACK_THOUSANDTHS: u128 = 1_500;
 const THOUSAND: u128 = 1_000;
+/// The unknown place of losses on the path.
+const BEFORE: &str = "before this node";
 
 /// The counters of a subscription at one time, all since its start.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,11 +58,24 @@ pub struct HealthRequest {
 pub struct HealthWindow {
     request: HealthRequest,
     readings: VecDeque<HealthReading>,
+    /// The newest stretch of samples beyond the tolerance, while it is in the window.
+    burst: Option<Burst>,
     broken: Duration,
     broken_at: Option<Duration>,
 }
 
-/// The growth of the counters over the window.
+/// The shortest stretch of samples at a reading that missed more than the tolerance allows. A mean over the window hides it: a
+/// tolerance limits each group of consecutive samples.
+#[derive(Clone, Copy, Debug)]
+struct Burst {
+    /// The time of the reading before it.
+    since: Duration,
+    over: Duration,
+    missed: u64,
+    samples: u64,
+}
+
+/// The growth of the counters between two readings.
 struct Growth {
     over: Duration,
     delivered: u64,
@@ -79,6 +94,7 @@ impl HealthWindow {
         if request != self.request {
             self.request = request;
             self.readings.clear();
+            self.burst = None;
         }
         let before = self.readings.back().map(|before| before.at);
         let at = reading.at;
@@ -88,6 +104,8 @@ impl HealthWindow {
             self.readings.pop_front();
         }
         self.readings.push_back(reading);
+        let start = self.readings.front().map_or(at, |first| first.at);
+        self.burst = self.new_burst().or(self.burst.filter(|burst| burst.since >= start));
         if let Some(before) = before
             && self.health().state == HealthState::Broken
         {
@@ -104,7 +122,7 @@ impl HealthWindow {
             broken_ago: self.broken_ago(),
             ..SubscriptionHealth::default()
         };
-        let state = match (self.request.publishers.is_empty(), self.growth()) {
+        let state = match (self.request.publishers.is_empty(), self.growth(0)) {
             (true, _) => HealthState::NoPublisher,
             (false, None) => HealthState::Silent,
             (false, Some(growth)) => self.compare(&growth, &mut health),
@@ -129,15 +147,39 @@ impl HealthWindow {
         now.zip(self.broken_at).map(|(now, then)| now.saturating_sub(then))
     }
 
-    /// Returns the growth between the first and the last reading; `None` with fewer than two.
-    fn growth(&self) -> Option<Growth> {
-        let (first, last) = self.readings.front().zip(self.readings.back())?;
+    /// Returns the shortest stretch up to the last reading that is beyond the tolerance of a contract. Time without samples does
+    /// not count: a publisher that pauses breaks no contract.
+    fn new_burst(&self) -> Option<Burst> {
+        self.request.within?;
+        let before = (0..self.readings.len().saturating_sub(1)).rev();
+        before.filter_map(|from| self.burst_since(from)).next()
+    }
+
+    fn burst_since(&self, from: usize) -> Option<Burst> {
+        let growth = self.growth(from)?;
+        let requested = if self.request.rate == Rate::ALL {
+            Some(growth.seen())
+        } else {
+            self.requested_of_rate(from, None)
+        };
+        let lost = self.lost(&growth, requested);
+        let missed = lost.saturating_add(growth.late_delivered());
+        let samples = growth.delivered.saturating_add(lost);
+        let since = self.readings.get(from)?.at;
+        let burst = Burst { since, over: growth.over, missed, samples };
+        self.is_beyond(samples, missed).then_some(burst)
+    }
+
+    /// Returns the growth between a reading and the last one; `None` with fewer than two.
+    fn growth(&self, from: usize) -> Option<Growth> {
+        let (first, last) = self.readings.get(from).zip(self.readings.back())?;
         let over = last.at.checked_sub(first.at).filter(|over| !over.is_zero())?;
         let mut dropped = Drops::default();
         last.dropped.iter().for_each(|(reason, count)| {
             dropped.add(reason, count.saturating_sub(first.dropped.of(reason)));
         });
-        let same = self.readings.iter().rev().take_while(|it| it.delivered == last.delivered);
+        let same =
+            self.readings.iter().skip(from).rev().take_while(|it| it.delivered == last.delivered);
         let since = same.last().map_or(last.at, |reading| reading.at);
         let grown = |of: fn(&HealthReading) -> u64| of(last).saturating_sub(of(first));
         Some(Growth {
@@ -154,31 +196,18 @@ impl HealthWindow {
 
     /// Compares requested and delivered samples, fills the figures and returns the state.
     fn compare(&self, growth: &Growth, health: &mut SubscriptionHealth) -> HealthState {
-        let &Growth { over, delivered, gaps, refused, quiet, .. } = growth;
+        let &Growth { over, delivered, refused, quiet, .. } = growth;
         let declared = self.declared_thousandths(quiet);
         // Three samples were due while none arrived.
         let is_stalled = declared.is_some_and(|due| due >= 3 * THOUSAND);
         let requested = if self.request.rate == Rate::ALL {
             let due = declared.filter(|_| is_stalled).map_or(0, |due| due / THOUSAND);
-            let seen = u128::from(delivered.saturating_add(gaps).saturating_add(refused));
-            Some(seen.saturating_add(due))
-        } else if self.request.rate.bits_per_s.is_some() {
-            // A bit rate leaves out as many samples as their sizes require.
-            None
+            Some(growth.seen().saturating_add(u64::try_from(due).unwrap_or(u64::MAX)))
         } else {
-            self.requested_thousandths(is_stalled.then_some(quiet))
-                .map(|thousandths| thousandths / THOUSAND)
+            self.requested_of_rate(0, is_stalled.then_some(quiet))
         };
-        let requested = requested.map(|count| u64::try_from(count).unwrap_or(u64::MAX));
-        let lost = match requested {
-            Some(requested) if self.request.rate == Rate::ALL => {
-                requested.saturating_sub(delivered)
-            }
-            Some(requested) if is_clearly_fewer(delivered, requested) => requested - delivered,
-            Some(_) | None => refused,
-        };
-        let dropped_late = growth.dropped.of(DropReason::DeadlineMissed);
-        let late = growth.late.saturating_sub(dropped_late);
+        let lost = self.lost(growth, requested);
+        let late = growth.late_delivered();
         health.window = over;
         // The three figures belong together, also where a rate allows one sample more or less.
         health.requested = requested.map(|_| delivered.saturating_add(lost));
@@ -190,19 +219,52 @@ impl HealthWindow {
         self.state(health, is_stalled, quiet)
     }
 
+    /// Returns the number of samples that a requested rate includes since a reading; `None` with a bit rate, which leaves out as
+    /// many samples as their sizes require.
+    fn requested_of_rate(&self, from: usize, stalled: Option<Duration>) -> Option<u64> {
+        if self.request.rate.bits_per_s.is_some() {
+            return None;
+        }
+        let thousandths = self.requested_thousandths(from, stalled)?;
+        Some(u64::try_from(thousandths / THOUSAND).unwrap_or(u64::MAX))
+    }
+
+    fn lost(&self, growth: &Growth, requested: Option<u64>) -> u64 {
+        let delivered = growth.delivered;
+        match requested {
+            Some(requested) if self.request.rate == Rate::ALL => {
+                requested.saturating_sub(delivered)
+            }
+            Some(requested) if is_clearly_fewer(delivered, requested) => requested - delivered,
+            Some(_) | None => growth.refused,
+        }
+    }
+
     fn state(&self, health: &SubscriptionHealth, is_stalled: bool, quiet: Duration) -> HealthState {
-        let missed = health.late.saturating_add(health.lost);
-        let is_beyond = is_beyond(health.delivered, missed, self.request.loss);
         match self.request.within {
-            // A publisher that pauses breaks no contract.
-            Some(_) if is_beyond && !is_stalled => HealthState::Broken,
-            None if is_beyond_best_effort(health, self.request.loss) => HealthState::Short,
+            Some(_) if self.burst.is_some() => HealthState::Broken,
+            None if self.is_beyond(health.delivered.saturating_add(health.lost), health.lost) => {
+                HealthState::Short
+            }
             Some(_) | None if is_stalled => HealthState::Short,
             Some(_) | None if health.delivered == 0 || quiet >= self.silence() => {
                 HealthState::Silent
             }
             Some(_) | None => HealthState::Served,
         }
+    }
+
+    /// Returns true if more samples were missed than the tolerance allows, whatever the alignment of its windows: n consecutive
+    /// samples of one publisher touch at most ⌈(n - 1) / y⌉ + 1 windows.
+    fn is_beyond(&self, samples: u64, missed: u64) -> bool {
+        let loss = self.request.loss;
+        let (x, y) = loss.map_or((0, 1), |loss| (u64::from(loss.x()), u64::from(loss.y()).max(1)));
+        let publishers = u64::try_from(self.request.publishers.len()).unwrap_or(u64::MAX).max(1);
+        let publishers = publishers.min(samples.max(1));
+        let partly =
+            samples.saturating_add(publishers.saturating_mul(y)).saturating_sub(2 * publishers);
+        let windows = (partly / y).saturating_add(publishers);
+        missed > x.saturating_mul(windows)
     }
 
     /// Returns the time without a sample after which the publishers are silent: with declared rates the window, because a stall
@@ -222,9 +284,10 @@ impl HealthWindow {
 
     /// Returns the thousandths of samples that the request includes of the published ones: per reading, because a publisher may
     /// have paused. While a stream is stalled, its declared rate counts.
-    fn requested_thousandths(&self, stalled: Option<Duration>) -> Option<u128> {
+    fn requested_thousandths(&self, from: usize, stalled: Option<Duration>) -> Option<u128> {
         let until = self.readings.back()?.at.checked_sub(stalled.unwrap_or_default())?;
-        let pairs = self.readings.iter().zip(self.readings.iter().skip(1));
+        let readings = self.readings.iter().skip(from);
+        let pairs = readings.clone().zip(readings.skip(1));
         let each = pairs.flat_map(|(first, last)| {
             let over = last.at.saturating_sub(first.at);
             self.request.publishers.iter().map(move |(publisher, period)| {
@@ -263,25 +326,60 @@ impl HealthWindow {
             let seconds = growth.quiet.as_secs();
             return Some(format!("no sample for {seconds} s, and {whole}.{tenth} Hz are declared"));
         }
+        // Only where the figures of the whole window look like a tolerated loss.
+        let is_visible = self.is_beyond(delivered.saturating_add(lost), late.saturating_add(lost));
+        let burst = self.burst.filter(|_| !is_visible).map(Burst::in_words);
+        let detail = burst.as_ref().map(|burst| format!(": {burst}")).unwrap_or_default();
         if late > lost {
             let waited = growth.overdue.saturating_mul(2) > late;
             let place = if waited { ", because they waited in this process" } else { "" };
             let within = self.request.within.map_or(0, |within| within.as_millis());
-            return Some(format!("{late} of {delivered} were older than {within} ms{place}"));
+            return Some(format!(
+                "{late} of {delivered} were older than {within} ms{place}{detail}"
+            ));
         }
         let most = growth.dropped.iter().max_by_key(|(_, count)| *count);
         let all = health.requested.unwrap_or_else(|| delivered.saturating_add(lost));
         match (lost, most) {
-            (0, _) => None,
+            // The rate of a request explains the loss of the whole window, but not this one.
+            (0, _) => burst,
             (_, Some((reason, count))) if lost_before <= count => {
-                Some(format!("{count} of {all} dropped here ({reason})"))
+                Some(format!("{count} of {all} dropped here ({reason}){detail}"))
             }
-            _ => Some(format!("{lost_before} of {all} lost before this node")),
+            _ => Some(format!("{lost_before} of {all} lost {BEFORE}{detail}")),
         }
     }
 }
 
+impl Growth {
+    /// Returns the samples that arrived or are known to be missing.
+    fn seen(&self) -> u64 {
+        self.delivered.saturating_add(self.gaps).saturating_add(self.refused)
+    }
+
+    /// Returns the late samples that were delivered.
+    fn late_delivered(&self) -> u64 {
+        self.late.saturating_sub(self.dropped.of(DropReason::DeadlineMissed))
+    }
+}
+
+impl Burst {
+    fn in_words(self) -> String {
+        let Self { missed, samples, over, .. } = self;
+        format!("{missed} of {samples} missed within {} s", (over.as_millis() + 500) / 1_000)
+    }
+}
+
 impl SubscriptionHealth {
+    /// Names the place of the samples that were lost before this node.
+    pub(in crate::status) fn set_place(&mut self, place: &str) {
+        let of = self.requested.unwrap_or_else(|| self.delivered.saturating_add(self.lost));
+        self.reason = Some(match self.reason.take() {
+            Some(reason) if reason.contains(BEFORE) => reason.replacen(BEFORE, place, 1),
+            Some(_) | None => format!("{} of {of} lost {place}", self.lost_before),
+        });
+    }
+
     fn set_state(&mut self, state: HealthState) {
         self.state = state;
         self.label = state.in_words().to_owned();
@@ -303,17 +401,4 @@ fn is_clearly_fewer(delivered: u64, requested: u64) -> bool {
     let (delivered, requested) = (u128::from(delivered), u128::from(requested));
     delivered * THOUSAND + SLACK_THOUSANDTHS + requested * THOUSAND / SLACK_PART
         < requested * THOUSAND
-}
-
-/// Returns true if more samples were missed than the tolerance allows, whatever the alignment of its windows: n consecutive samples
-/// touch at most (n - 1) / y + 1 windows.
-fn is_beyond(delivered: u64, missed: u64, loss: Option<LossTolerance>) -> bool {
-    let (x, y) = loss.map_or((0, 1), |loss| (u64::from(loss.x()), u64::from(loss.y()).max(1)));
-    let samples = delivered.saturating_add(missed);
-    let windows = samples.saturating_sub(1).div_ceil(y).saturating_add(1);
-    missed > x.saturating_mul(windows)
-}
-
-fn is_beyond_best_effort(health: &SubscriptionHealth, loss: Option<LossTolerance>) -> bool {
-    is_beyond(health.delivered, health.lost, loss)
 }
