@@ -263,7 +263,8 @@ def test_a_pull_orders_a_buffer_at_a_node(node: paceline.Node) -> None:
     thread = threading.Thread(target=publish)
     thread.start()
     try:
-        pulled = node.pull("a", newest=3, hold_at="test", samples=3, timeout_s=SOON_S)
+        # More than are pulled: new samples replace the oldest ones of the buffer meanwhile.
+        pulled = node.pull("a", newest=3, hold_at="test", samples=20, timeout_s=SOON_S)
         assert len(list(pulled)) == 3
         with pytest.raises(paceline.PullError, match="10001 samples: must be from 1 to 10000"):
             node.pull("a", hold_at="test", samples=10_001, timeout_s=SOON_S)
