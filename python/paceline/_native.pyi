@@ -728,6 +728,9 @@ class Subscriber:
     def dropped(self) -> dict[str, int]:
         """The number of samples dropped in this process, by reason."""
     @property
+    def overdue(self) -> int:
+        """The number of late samples that had arrived in time, and then waited in this process."""
+    @property
     def missing(self) -> int:
         """The number of samples published between the first and the newest delivered one of each
         publisher, and not delivered. It includes the drops of all nodes; with a reduced rate, only

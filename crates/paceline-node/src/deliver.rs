@@ -239,6 +239,10 @@ impl Delivery {
     /// Counts a sample as delivered, and queues it or hands it over.
     fn finish(&mut self, now: Instant, unread: Unread) -> DeliveryFate {
         self.counts.deliver(&unread.delivery);
+        // A latched sample may have any age.
+        if unread.requested < Duration::MAX {
+            self.counts.arrive(&unread.delivery);
+        }
         if let Some(seen) = &mut self.seen {
             seen.keep(&unread.delivery);
         }
@@ -383,15 +387,18 @@ impl Delivery {
         Duration::from_nanos(self.orders.jitter())
     }
 
-    /// Returns a reading of the counters at `at`, for the health of the subscription.
+    /// Returns a reading of the counters at `at`, for the health of the subscription. The smallest age is that of the samples since
+    /// the last reading.
     #[must_use]
-    pub fn health_reading(&self, at: Duration) -> HealthReading {
+    pub fn health_reading(&mut self, at: Duration) -> HealthReading {
+        let youngest = self.counts.take_youngest();
         let counts = &self.counts;
         HealthReading {
             at,
             delivered: counts.delivered,
             late: counts.late_in_all(),
             overdue: counts.overdue,
+            youngest,
             gaps: counts.gaps,
             refused: counts.refused,
             dropped: counts.drops(),

@@ -288,6 +288,12 @@ impl Subscriber {
         convert::drops(py, &self.with(|open| open.inner.drops())?)
     }
 
+    /// The number of late samples that waited in this process.
+    #[getter]
+    fn overdue(&self) -> PyResult<u64> {
+        self.with(|open| open.inner.overdue())
+    }
+
     /// The number of samples published between the first and the newest delivered one of each publisher,
     /// and not delivered.
     #[getter]

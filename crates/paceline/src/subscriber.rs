@@ -62,6 +62,13 @@ impl Subscription {
         self.sink.counts().drops()
     }
 
+    /// Returns the number of late samples that had arrived in time, and then waited in this process: for
+    /// the application, or because the process was stopped or not scheduled.
+    #[must_use]
+    pub fn overdue(&self) -> u64 {
+        self.sink.counts().overdue
+    }
+
     /// Returns the number of samples that were published but not delivered, between the first and the
     /// newest delivered sample of each publisher.
     ///
@@ -237,6 +244,12 @@ impl Subscriber {
     #[must_use]
     pub fn decisions(&self) -> Decisions {
         self.subscription.decisions()
+    }
+
+    /// Returns the number of late samples that waited in this process. See [`Subscription::overdue`].
+    #[must_use]
+    pub fn overdue(&self) -> u64 {
+        self.subscription.overdue()
     }
 
     /// Returns the number of samples that were published but not delivered. See

@@ -16,6 +16,7 @@ use std::time::Instant;
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     missing: u64,
+    overdue: u64,
     drops: Drops,
     /// The reason of the losses in the last second, once the nodes have answered.
     pub(super) reason: Option<String>,
@@ -24,6 +25,8 @@ pub(super) struct Losses {
 /// The losses of one second.
 pub(super) struct Lost {
     missing: u64,
+    /// The late samples that waited in this process.
+    overdue: u64,
     drops: Drops,
     is_short: bool,
 }
@@ -38,6 +41,11 @@ impl Lost {
     pub(super) fn are_counted(&self) -> bool {
         self.missing > 0 || self.drops.total() > 0
     }
+}
+
+/// Returns the place of late samples that arrived in time; empty without any.
+fn waited_here(overdue: u64) -> String {
+    if overdue > 0 { format!(" ({overdue} waited in this process)") } else { String::new() }
 }
 
 /// Returns the growth of the counters since `earlier`.
@@ -58,12 +66,14 @@ impl Session<'_> {
     /// Returns the losses since the last call.
     pub(super) fn lost(&mut self, now: Instant) -> Lost {
         let (missing, drops) = (self.missing(), self.subscriber.drops());
+        let overdue = self.subscriber.overdue();
         let lost = Lost {
             missing: missing.saturating_sub(self.losses.missing),
+            overdue: overdue.saturating_sub(self.losses.overdue),
             drops: since(&drops, &self.losses.drops),
             is_short: self.recent.is_short(&self.window, self.asked, now),
         };
-        (self.losses.missing, self.losses.drops) = (missing, drops);
+        (self.losses.missing, self.losses.drops, self.losses.overdue) = (missing, drops, overdue);
         lost
     }
 
@@ -81,12 +91,13 @@ impl Session<'_> {
         let age = match window.delivered {
             0 => String::new(),
             _ => format!(
-                "  {}  age p50 {} p99 {} max {} ms  late {}",
+                "  {}  age p50 {} p99 {} max {} ms  late {}{}",
                 self.latest,
                 show::millis(ages.p50),
                 show::millis(ages.p99),
                 show::millis(ages.max),
-                window.late
+                window.late,
+                waited_here(lost.overdue.min(window.late))
             ),
         };
         let reason = self.losses.reason.as_ref().filter(|_| lost.is_any());
@@ -158,6 +169,7 @@ impl Session<'_> {
                     rate_hz: total.rate_hz(),
                     expected_hz: expected.map(round3),
                     late: total.late,
+                    overdue: self.subscriber.overdue(),
                     missing,
                     dropped,
                     age_us: ages,
@@ -193,8 +205,9 @@ impl Session<'_> {
             (None, Some(reason)) => format!("; {reason}"),
             (None, None) => String::new(),
         };
+        let waited = waited_here(self.subscriber.overdue());
         let text = format!(
-            "delivered {delivered} samples, {bytes} bytes{age}; late {late}; missing {missing}; dropped {}{}{fewer}",
+            "delivered {delivered} samples, {bytes} bytes{age}; late {late}{waited}; missing {missing}; dropped {}{}{fewer}",
             show::drops(&dropped),
             self.synchronised()
         );

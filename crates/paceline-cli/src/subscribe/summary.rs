@@ -19,6 +19,7 @@ pub(super) struct Summary {
     pub(super) rate_hz: f64,
     pub(super) expected_hz: Option<f64>,
     pub(super) late: u64,
+    pub(super) overdue: u64,
     pub(super) missing: u64,
     #[serde(serialize_with = "by_reason::serialize")]
     pub(super) dropped: Drops,

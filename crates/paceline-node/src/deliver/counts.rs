@@ -2,6 +2,7 @@
 
 use crate::Sample;
 use paceline_proto::{DropReason, Drops};
+use std::time::Duration;
 
 /// The counters of a subscription since it was declared.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +25,8 @@ pub struct Counts {
     /// Most subscriptions drop nothing.
     drops: Option<Box<Drops>>,
     ages: AgeWindow,
+    /// The smallest age of the samples that were delivered since the last reading, in nanoseconds.
+    youngest: Option<u64>,
 }
 
 /// The ages of the samples that the application took in a window, and of those that were dropped unread.
@@ -88,6 +91,17 @@ impl Counts {
     pub(super) fn deliver(&mut self, sample: &Sample) {
         self.delivered += 1;
         self.bytes += sample.payload.len() as u64;
+    }
+
+    /// Notes the age of a sample that is delivered as soon as it has arrived.
+    pub(super) fn arrive(&mut self, sample: &Sample) {
+        let age = nanos(sample);
+        self.youngest = Some(self.youngest.map_or(age, |youngest| youngest.min(age)));
+    }
+
+    /// Returns the smallest age since the last call; `None` without a sample.
+    pub(super) fn take_youngest(&mut self) -> Option<Duration> {
+        self.youngest.take().map(Duration::from_nanos)
     }
 
     /// Notes the age of a delivered sample when the application takes it.

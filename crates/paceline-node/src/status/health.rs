@@ -1,6 +1,6 @@
 //! The health of a subscription: the one check of requested against delivered samples that every display shows.
 //!
-//! A node reads the counters of its subscriptions about once per second. [`HealthWindow`] keeps the readings of ten seconds, and
+//! A node reads the counters of its subscriptions about twice per second. [`HealthWindow`] keeps the readings of ten seconds, and
 //! computes from them the state, the requested, delivered and lost samples of one window, and the dominant reason. `ls`, `top`, the
 //! page and the metrics display these figures and compute none of them again.
 

@@ -68,11 +68,16 @@ fn explain_losses(nodes: &mut [NodeStatus]) {
     let mut found = Vec::new();
     for (at, node) in nodes.iter().enumerate() {
         for (row, subscription) in node.subscriptions.iter().enumerate() {
-            let SubscriptionHealth { lost, lost_before, late, .. } = subscription.health;
+            let SubscriptionHealth { lost, lost_before, late, state, .. } = subscription.health;
             let is_before = lost_before.saturating_mul(2) > lost && lost >= late;
-            if is_before && let Some(place) = largest_loss(nodes, node.id, subscription) {
-                found.push((at, row, place));
-            }
+            let place = if is_before {
+                largest_loss(nodes, node.id, subscription)
+            } else if lost == 0 && state == HealthState::Short {
+                longest_queue(nodes, node.id, subscription)
+            } else {
+                None
+            };
+            found.extend(place.map(|place| (at, row, place)));
         }
     }
     for (at, row, place) in found {
@@ -91,27 +96,61 @@ fn largest_loss(
     subscription: &SubscriptionStatus,
 ) -> Option<String> {
     let mut most: Option<(u64, String)> = None;
-    for publisher in &subscription.publishers {
-        let mut at = to;
-        for _ in 0..HOPS_MAX {
-            let Some((node, link, stream)) = stream_to(nodes, *publisher, at, subscription) else {
-                break;
-            };
-            let place = format!("on link '{link}' of '{}'", node.name);
-            note(&mut most, &stream.counters.dropped, &place);
-            let waiting = waiting(stream);
-            // More than a few samples wait at a link that cannot send them in time.
-            if most.is_none() && waiting > stream.counters.offered / 10 && waiting > 2 {
-                most = Some((0, format!("or still waiting {place}")));
-            }
-            at = node.id;
-        }
-        let source = nodes.iter().find(|node| node.id == publisher.node && node.id != to);
-        if let Some(node) = source.filter(|_| most.is_none()) {
-            note(&mut most, &node.dropped, &format!("at '{}'", node.name));
-        }
+    let hops = subscription
+        .publishers
+        .iter()
+        .flat_map(|publisher| hops(nodes, *publisher, to, subscription));
+    for (node, link, stream) in hops {
+        let place = format!("on link '{link}' of '{}'", node.name);
+        note(&mut most, &stream.counters.dropped, &place);
+    }
+    if most.is_none() {
+        let queue = longest_queue(nodes, to, subscription);
+        most = queue.map(|place| (0, format!("or still waiting {place}")));
+    }
+    let mut sources = subscription.publishers.iter().filter(|publisher| publisher.node != to);
+    while most.is_none()
+        && let Some(publisher) = sources.next()
+    {
+        let source = nodes.iter().find(|node| node.id == publisher.node);
+        source
+            .into_iter()
+            .for_each(|node| note(&mut most, &node.dropped, &format!("at '{}'", node.name)));
     }
     most.map(|(_, place)| place)
+}
+
+/// Returns the link on the path of a subscription at which the most samples wait, if they are more than a few: it cannot send them
+/// in time.
+fn longest_queue(
+    nodes: &[NodeStatus],
+    to: NodeId,
+    subscription: &SubscriptionStatus,
+) -> Option<String> {
+    let hops = subscription
+        .publishers
+        .iter()
+        .flat_map(|publisher| hops(nodes, *publisher, to, subscription));
+    let queues = hops.filter(|(_, _, stream)| {
+        let waiting = waiting(stream);
+        waiting > 2 && waiting > stream.counters.offered / 10
+    });
+    let longest = queues.max_by_key(|(_, _, stream)| waiting(stream));
+    longest.map(|(node, link, _)| format!("on link '{link}' of '{}'", node.name))
+}
+
+/// Returns the hops from a node back to a publisher, as far as the status of the nodes shows them.
+fn hops<'a>(
+    nodes: &'a [NodeStatus],
+    publisher: PublisherId,
+    to: NodeId,
+    subscription: &'a SubscriptionStatus,
+) -> impl Iterator<Item = (&'a NodeStatus, &'a str, &'a StreamStatus)> {
+    let first = stream_to(nodes, publisher, to, subscription);
+    let next = move |(node, _, _): &(&'a NodeStatus, &'a str, &'a StreamStatus)| {
+        stream_to(nodes, publisher, node.id, subscription)
+    };
+    std::iter::successors(first, next).take(HOPS_MAX)
 }
 
 /// Keeps the reason with the most drops.

@@ -445,6 +445,7 @@ impl Engine {
     fn tick(&mut self, now: Instant) {
         self.report_use(now);
         self.update_rates(now);
+        self.update_health(now);
         self.follow_able(now);
         self.follow_probes();
         self.sources.expire(now);

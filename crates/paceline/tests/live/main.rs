@@ -50,6 +50,7 @@ mod segment;
 mod shared;
 mod spare;
 mod stale;
+mod starved;
 mod strangers;
 mod sums;
 mod support;

@@ -143,6 +143,30 @@ fn a_stream_that_stops_is_not_served() {
 }
 
 #[test]
+fn samples_that_wait_without_a_loss_are_not_served() {
+    let (mut window, request) = (HealthWindow::default(), request(Rate::ALL, None, None));
+    let mut reading = HealthReading { at: Duration::from_secs(9), ..HealthReading::default() };
+    window.handle_reading(request.clone(), reading.clone());
+    // 3 of 30 Hz arrive, and each second adds 0.9 s to their age.
+    for second in 0..5_u32 {
+        reading.at += Duration::from_secs(1);
+        reading.delivered += 3;
+        reading.youngest = Some(Duration::from_millis(40) + Duration::from_millis(900) * second);
+        window.handle_reading(request.clone(), reading.clone());
+        let state = if second == 0 { HealthState::Served } else { HealthState::Short };
+        assert_eq!(window.health().state, state, "{second}");
+    }
+    let reason = "samples wait before this node: their age grew by 3.6 s";
+    assert_eq!(window.health().reason.as_deref(), Some(reason));
+    // The queue has become empty again.
+    (reading.at, reading.youngest) =
+        (reading.at + Duration::from_secs(1), Some(Duration::from_millis(45)));
+    reading.delivered += 150;
+    window.handle_reading(request.clone(), reading.clone());
+    assert_eq!((window.health().state, window.health().reason), (HealthState::Served, None));
+}
+
+#[test]
 fn samples_dropped_here_are_lost_and_named() {
     let (mut window, request) = (HealthWindow::default(), request(Rate::ALL, None, None));
     let mut reading = HealthReading { at: Duration::from_secs(9), ..HealthReading::default() };
@@ -153,6 +177,15 @@ fn samples_dropped_here_are_lost_and_named() {
     let health = window.health();
     assert_eq!((health.state, health.lost, health.lost_before), (HealthState::Short, 10, 0));
     assert_eq!(health.reason.as_deref(), Some("10 of 30 dropped here (subscriber_full)"));
+    // Nothing is read any more. That is no pause of the publisher.
+    for _ in 0..4 {
+        (reading.at, reading.refused) = (reading.at + Duration::from_secs(1), reading.refused + 30);
+        reading.dropped.add(DropReason::SubscriberFull, 30);
+        window.handle_reading(request.clone(), reading.clone());
+    }
+    let health = window.health();
+    assert_eq!((health.requested, health.lost, health.lost_before), (Some(150), 130, 0));
+    assert_eq!(health.reason.as_deref(), Some("130 of 150 dropped here (subscriber_full)"));
     // Another request starts a new window.
     window.handle_reading(HealthRequest { rate: max(5), ..request }, reading);
     assert_eq!(window.health().window, Duration::ZERO);

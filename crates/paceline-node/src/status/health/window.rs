@@ -15,6 +15,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 const SLACK_PART: u128 = 10;
 const SLACK_THOUSANDTHS: u128 = 1_500;
 const THOUSAND: u128 = 1_000;
+/// The growth of the smallest age that shows that samples wait: a path that sends all of them has none.
+const WAITING: Duration = Duration::from_millis(500);
 /// The unknown place of losses on the path.
 const BEFORE: &str = "before this node";
 
@@ -29,6 +31,8 @@ pub struct HealthReading {
     pub late: u64,
     /// The part of `late` that arrived in time, and waited in this process.
     pub overdue: u64,
+    /// The smallest age at arrival of the samples since the last reading; `None` without any.
+    pub youngest: Option<Duration>,
     /// Samples between two that arrived, which did not arrive; 0 unless every sample is requested.
     pub gaps: u64,
     /// Samples that arrived in order and were dropped at this node.
@@ -84,8 +88,10 @@ struct Growth {
     gaps: u64,
     refused: u64,
     dropped: Drops,
-    /// Time since the last delivered sample, in whole readings.
+    /// Time since the last sample that arrived, in whole readings.
     quiet: Duration,
+    /// The growth of the smallest age since its least value.
+    waiting: Duration,
 }
 
 impl HealthWindow {
@@ -178,8 +184,9 @@ impl HealthWindow {
         last.dropped.iter().for_each(|(reason, count)| {
             dropped.add(reason, count.saturating_sub(first.dropped.of(reason)));
         });
-        let same =
-            self.readings.iter().skip(from).rev().take_while(|it| it.delivered == last.delivered);
+        // A sample that replaces an unread one counts as refused in place of delivered.
+        let seen = |it: &HealthReading| it.delivered.saturating_add(it.refused);
+        let same = self.readings.iter().skip(from).rev().take_while(|it| seen(it) == seen(last));
         let since = same.last().map_or(last.at, |reading| reading.at);
         let grown = |of: fn(&HealthReading) -> u64| of(last).saturating_sub(of(first));
         Some(Growth {
@@ -191,20 +198,30 @@ impl HealthWindow {
             refused: grown(|it| it.refused),
             dropped,
             quiet: last.at.saturating_sub(since),
+            waiting: self.waiting(),
         })
+    }
+
+    /// Returns the growth of the smallest age since its least value in the window. Samples that wait in a queue without a loss
+    /// become older and older.
+    fn waiting(&self) -> Duration {
+        let mut ages = self.readings.iter().filter_map(|reading| reading.youngest);
+        let last = ages.next_back();
+        let least = ages.min();
+        last.zip(least).map_or(Duration::ZERO, |(last, least)| last.saturating_sub(least))
     }
 
     /// Compares requested and delivered samples, fills the figures and returns the state.
     fn compare(&self, growth: &Growth, health: &mut SubscriptionHealth) -> HealthState {
-        let &Growth { over, delivered, refused, quiet, .. } = growth;
-        let declared = self.declared_thousandths(quiet);
+        let &Growth { over, delivered, refused, .. } = growth;
+        let declared = self.declared_thousandths(growth.quiet);
         // Three samples were due while none arrived.
         let is_stalled = declared.is_some_and(|due| due >= 3 * THOUSAND);
         let requested = if self.request.rate == Rate::ALL {
             let due = declared.filter(|_| is_stalled).map_or(0, |due| due / THOUSAND);
             Some(growth.seen().saturating_add(u64::try_from(due).unwrap_or(u64::MAX)))
         } else {
-            self.requested_of_rate(0, is_stalled.then_some(quiet))
+            self.requested_of_rate(0, is_stalled.then_some(growth.quiet))
         };
         let lost = self.lost(growth, requested);
         let late = growth.late_delivered();
@@ -216,7 +233,7 @@ impl HealthWindow {
         health.delivered_millihertz = millihertz(delivered, over);
         health.requested_millihertz = health.requested.and_then(|count| millihertz(count, over));
         health.reason = self.reason(growth, health, is_stalled);
-        self.state(health, is_stalled, quiet)
+        self.state(health, is_stalled, growth)
     }
 
     /// Returns the number of samples that a requested rate includes since a reading; `None` with a bit rate, which leaves out as
@@ -240,14 +257,15 @@ impl HealthWindow {
         }
     }
 
-    fn state(&self, health: &SubscriptionHealth, is_stalled: bool, quiet: Duration) -> HealthState {
+    fn state(&self, health: &SubscriptionHealth, is_stalled: bool, growth: &Growth) -> HealthState {
         match self.request.within {
             Some(_) if self.burst.is_some() => HealthState::Broken,
             None if self.is_beyond(health.delivered.saturating_add(health.lost), health.lost) => {
                 HealthState::Short
             }
+            None if growth.waiting >= WAITING => HealthState::Short,
             Some(_) | None if is_stalled => HealthState::Short,
-            Some(_) | None if health.delivered == 0 || quiet >= self.silence() => {
+            Some(_) | None if health.delivered == 0 || growth.quiet >= self.silence() => {
                 HealthState::Silent
             }
             Some(_) | None => HealthState::Served,
@@ -341,6 +359,11 @@ impl HealthWindow {
         let most = growth.dropped.iter().max_by_key(|(_, count)| *count);
         let all = health.requested.unwrap_or_else(|| delivered.saturating_add(lost));
         match (lost, most) {
+            (0, _) if self.request.within.is_none() && growth.waiting >= WAITING => {
+                let grown = growth.waiting.as_millis() / 100;
+                let (whole, tenth) = (grown / 10, grown % 10);
+                Some(format!("samples wait {BEFORE}: their age grew by {whole}.{tenth} s"))
+            }
             // The rate of a request explains the loss of the whole window, but not this one.
             (0, _) => burst,
             (_, Some((reason, count))) if lost_before <= count => {

@@ -21,6 +21,8 @@ use std::sync::mpsc::Sender;
 
 /// The shortest interval over which rates are computed.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
+/// The shortest interval between two readings of the health of subscriptions.
+const HEALTH_WINDOW: Duration = Duration::from_millis(400);
 
 /// A status request that waits for the answers of nodes.
 pub(crate) struct PendingStatus {
@@ -41,6 +43,8 @@ pub(crate) struct Rates {
     /// The comparison of declared rates with published ones.
     checks: BTreeMap<PublisherId, (Duration, RateCheck)>,
     delivered: BTreeMap<SubscriptionId, Delivered>,
+    health_since: Instant,
+    health: BTreeMap<SubscriptionId, HealthWindow>,
     /// The use of the links, in their order.
     links: Vec<LinkUse>,
     waits: ProcessorWaits,
@@ -51,7 +55,6 @@ struct Delivered {
     samples: u64,
     millihertz: u64,
     ages: AgeWindow,
-    health: HealthWindow,
 }
 
 fn millihertz(samples: u64, over: Duration) -> u64 {
@@ -91,15 +94,28 @@ impl Engine {
         }
         let mut old = std::mem::take(&mut self.rates.delivered);
         for (id, sink) in &self.sinks {
-            let (reading, ages) = {
+            let (delivered, ages) = {
                 let mut delivery = sink.delivery();
-                (delivery.health_reading(clock_time(now)), delivery.take_ages())
+                (delivery.counts().delivered, delivery.take_ages())
             };
             let before = old.remove(id).unwrap_or_default();
-            let (samples, mut health) = (reading.delivered, before.health);
-            let millihertz = millihertz(samples.saturating_sub(before.samples), over);
+            let millihertz = millihertz(delivered.saturating_sub(before.samples), over);
+            self.rates.delivered.insert(*id, Delivered { samples: delivered, millihertz, ages });
+        }
+    }
+
+    /// Reads the counters of all subscriptions for their health: a failure is shown within two readings.
+    pub(super) fn update_health(&mut self, now: Instant) {
+        if now.since(self.rates.health_since) < HEALTH_WINDOW {
+            return;
+        }
+        self.rates.health_since = now;
+        let mut old = std::mem::take(&mut self.rates.health);
+        for (id, sink) in &self.sinks {
+            let reading = sink.delivery().health_reading(clock_time(now));
+            let mut health = old.remove(id).unwrap_or_default();
             health.handle_reading(self.health_request(*id), reading);
-            self.rates.delivered.insert(*id, Delivered { samples, millihertz, ages, health });
+            self.rates.health.insert(*id, health);
         }
     }
 
@@ -323,7 +339,7 @@ impl Engine {
         }
         for row in &mut rows {
             let none = HealthWindow::default();
-            let window = self.rates.delivered.get(&row.id).map_or(&none, |of| &of.health);
+            let window = self.rates.health.get(&row.id).unwrap_or(&none);
             row.health = window.with_refusals(&row.refusals);
         }
         rows
