@@ -47,6 +47,7 @@ mod tally;
 pub mod threads;
 mod top;
 mod trust;
+mod whatif;
 
 use clap::{Parser, Subcommand};
 use paceline_tool::{exit, log, spelling, table};
@@ -89,6 +90,8 @@ enum Command {
     Replay(Box<replay::ReplayArgs>),
     /// Reports requested and delivered service of a recording
     Judge(judge::JudgeArgs),
+    /// Repeats a recording with other capacities or requests, in virtual time
+    Whatif(whatif::WhatifArgs),
     /// Changes a running subscription's rate, size or deadline
     Set(Box<set::SetArgs>),
     /// Lists nodes, publishers, subscriptions and links
@@ -161,6 +164,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Record(args) => record::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Judge(args) => judge::run(&args),
+        Command::Whatif(args) => whatif::run(&args),
         Command::Set(args) => set::run(&args),
         Command::Ls(args) => ls::run(&args),
         Command::Clock(args) => clock::run(&args),

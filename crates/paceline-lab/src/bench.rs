@@ -75,7 +75,7 @@ enum Command {
     Pull(pull::Args),
     /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
     Recordings(recordings::Args),
-    /// Three contracts on an overloaded 2 Mbit/s link, under each discipline (needs root)
+    /// Contracts on an overloaded 2 Mbit/s link, under each discipline (needs root)
     Storm(storm::Args),
     /// Spacing of samples after a jittery network, compared with a plain sleeper
     Tds(tds::Args),

@@ -41,6 +41,9 @@ pub struct RecordedHop {
     pub bits_per_s: u64,
     /// The delay bound of this hop in microseconds.
     pub bound_us: u64,
+    /// The capacity of the link in bits per second; null without one, and in recordings of earlier versions.
+    #[serde(default)]
+    pub capacity_bits_per_s: Option<u64>,
 }
 
 /// The contracts that would be granted instead of a refused one. Each suffices alone, unless `together` is set.

@@ -48,6 +48,7 @@
 //! | [`Attachments`] | the attachments that plain programs added to samples |
 //! | [`RecordedEvent`] | the events on `qos/events` |
 //! | [`Judgement`] | the check of a run: requested, granted and delivered |
+//! | [`RecordedRun`] | the load and the paths of a run, to repeat it under other conditions |
 
 mod attached;
 mod body;
@@ -61,6 +62,7 @@ mod protobuf;
 mod reader;
 mod recording;
 mod ros;
+mod run;
 mod schema;
 mod span;
 mod survey;
@@ -78,6 +80,7 @@ pub use judge::{DecisionJudgement, Judgement, StreamJudgement, Verdict};
 pub use order::Ordered;
 pub use reader::{Channel, Declarations, McapReader, Message, ReadError};
 pub use recording::{About, RecordError, RecordedSample, Recording, ending};
+pub use run::{RecordedRun, RecordedStream};
 pub use span::{ReplaySpan, SpanError};
 pub use survey::{Lane, Survey};
 pub use timeline::{Jump, Jumps, MessageTimes, Order, ReplayTimeline};

@@ -226,12 +226,21 @@ impl Survey {
         ReplayTimeline::doubting(self.order, self.doubts)
     }
 
+    /// Returns the format of the messages of a channel and the media type of their payloads, from its first message.
+    fn format_of(message: &Message) -> (Body, String) {
+        let Channel { message_encoding, schema, metadata, .. } = &*message.channel;
+        let recorded = metadata.get("paceline").and_then(|_| metadata.get("encoding"));
+        Body::read(message_encoding, schema, recorded.map(String::as_str), &message.data)
+    }
+
+    /// Returns the format of the messages of a channel, from its first message.
+    pub(crate) fn body_of(message: &Message) -> Body {
+        Self::format_of(message).0
+    }
+
     fn take(&mut self, message: &Message) {
         let lane = self.lanes.entry(message.id).or_insert_with(|| {
-            let Channel { message_encoding, schema, metadata, .. } = &*message.channel;
-            let recorded = metadata.get("paceline").and_then(|_| metadata.get("encoding"));
-            let recorded = recorded.map(String::as_str);
-            let (body, encoding) = Body::read(message_encoding, schema, recorded, &message.data);
+            let (body, encoding) = Self::format_of(message);
             Lane {
                 channel: Arc::clone(&message.channel),
                 body,

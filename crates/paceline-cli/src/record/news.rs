@@ -175,11 +175,17 @@ impl News {
     }
 
     fn granted(&self, grant: &Grant) -> RecordedEvent {
+        let path = self.sources.get(&grant.publisher).map(|source| &source.hops);
+        let capacity = |link: &str| {
+            let hop = path.into_iter().flatten().find(|hop| hop.link == link)?;
+            hop.capacity.map(|capacity| capacity.bits_per_s())
+        };
         let hops = grant.hops.iter().map(|hop| RecordedHop {
             name: hop.node_name.clone(),
             link: hop.link.clone(),
             bits_per_s: hop.bytes_per_s.saturating_mul(8),
             bound_us: micros(hop.bound.into()),
+            capacity_bits_per_s: capacity(&hop.link),
         });
         RecordedEvent::Granted {
             tag: self.tag(grant.publisher),

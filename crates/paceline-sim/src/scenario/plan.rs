@@ -150,6 +150,9 @@ pub struct PublisherPlan {
     pub lifetime: Lifetime,
     /// The rule for late samples.
     pub late: Late,
+    /// The instants and bytes of its samples, in their order, in place of `period`, `bytes` and `jitter`, which are then only
+    /// declared. Empty for a regular publisher.
+    pub trace: Vec<(Duration, u64)>,
 }
 
 impl PublisherPlan {

@@ -217,7 +217,8 @@ impl<'p> Run<'p> {
             (source.publisher, source.since, source.ticks) = (Some(declared), now, 0);
         }
         self.begin_life(place, declared);
-        self.at(now, Event::Put(place));
+        let first = publisher.trace.first().map_or(now, |(at, _)| self.start + *at);
+        self.at(first.max(now), Event::Put(place));
     }
 
     /// Starts a new incarnation of a publisher.
@@ -239,8 +240,14 @@ impl<'p> Run<'p> {
             && let Some(life) = self.record.published.get_mut(source.life)
         {
             let number = life.at.len() as u64;
+            let recorded =
+                usize::try_from(source.ticks).ok().and_then(|at| publisher.trace.get(at));
+            let bytes = recorded.and_then(|(_, bytes)| usize::try_from(*bytes).ok());
+            let whole = source.payload.len();
             let payload = match &publisher.content {
-                Content::Data | Content::Pictures => source.payload.clone(),
+                Content::Data | Content::Pictures => {
+                    source.payload.slice(..bytes.unwrap_or(whole).min(whole))
+                }
                 Content::Video(group) => {
                     video_payload(number, video_kind(group, number), source.payload.len())
                 }
@@ -249,8 +256,14 @@ impl<'p> Run<'p> {
             self.world.put(declared, payload);
         }
         source.ticks += 1;
-        let due = source.since + publisher.period.mul_div(source.ticks, 1);
-        let next = due + Duration::from_nanos(self.chance.below(publisher.jitter.as_nanos()));
+        let next = if publisher.trace.is_empty() {
+            let due = source.since + publisher.period.mul_div(source.ticks, 1);
+            due + Duration::from_nanos(self.chance.below(publisher.jitter.as_nanos()))
+        } else {
+            let next = usize::try_from(source.ticks).ok().and_then(|at| publisher.trace.get(at));
+            let Some((at, _)) = next else { return };
+            self.start + *at
+        };
         // Jitter must not reorder samples.
         let next = next.max(now);
         if next < self.start + self.plan.duration {

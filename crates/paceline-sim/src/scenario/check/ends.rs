@@ -62,7 +62,8 @@ fn one_publisher(
         true => Late::Send,
         false => Late::Drop,
     };
-    Some(PublisherPlan { node: node?, tag: tag?, content, period, bytes, jitter, lifetime, late })
+    let (node, tag, trace) = (node?, tag?, Vec::new());
+    Some(PublisherPlan { node, tag, content, period, bytes, jitter, lifetime, late, trace })
 }
 
 fn content(place: &Place, written: &Publisher, checked: &mut Checked<'_>) -> Content {
