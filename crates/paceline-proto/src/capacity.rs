@@ -56,12 +56,14 @@ mod frames;
 mod losses;
 mod probing;
 mod samples;
+mod setting;
 #[cfg(test)]
 mod tests;
 mod trains;
 mod trend;
 
 pub use estimator::CapacityEstimator;
+pub use setting::{LinkCapacity, LinkCapacityError};
 
 use core::fmt;
 use paceline_sched::{Duration, Instant};
