@@ -197,6 +197,7 @@ impl CapacityEstimator {
         if self.silent_at() <= self.now && self.state != CapacityState::Outage {
             self.state = CapacityState::Outage;
             self.drain = None;
+            self.trains.forget();
             self.fine.forget();
             self.coarse.forget();
         }
@@ -444,6 +445,8 @@ impl CapacityEstimator {
     fn begin_drain(&mut self, rate: u64) {
         let before = self.samples.estimate().unwrap_or_default();
         self.samples.replace(rate);
+        // Trains in flight have been measured in part before the fall.
+        self.trains.forget();
         self.doubtful = false;
         self.state = CapacityState::Falling;
         self.drain = Some(self.drain_of(self.standing(), before));
