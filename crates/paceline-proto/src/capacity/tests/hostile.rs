@@ -138,6 +138,46 @@ fn no_lie_of_many_raises_the_estimate_above_the_rate_of_sending() {
     }
 }
 
+/// Acknowledges all frames, of which the last one has arrived `micros` after the start, by the receiver's clock.
+fn stamped(sender: &mut Sender, now: Instant, micros: u64) {
+    let arrived = u32::try_from(micros).ok();
+    let newest = sender.next - 1;
+    let receipt = Receipt { first: 0, newest, held: Duration::ZERO, arrived };
+    sender.estimator.handle_ack(now, &receipt);
+    sender.check(Lie::Stamps);
+}
+
+#[test]
+fn arrivals_that_are_compressed_while_a_queue_drains_raise_nothing() {
+    let estimator = CapacityEstimator::new(None, None);
+    let mut sender = Sender { estimator, next: 0, free: Instant::ZERO };
+    let at = |micros: u64| Instant::from_nanos(micros * 1_000);
+    let mut clock = 1_000;
+    // An honest peer behind 10 Mbit/s, where a frame of 1,000 bytes takes 0.8 ms.
+    for _ in 0..10 {
+        sender.send(at(clock), 1, 60, false);
+        stamped(&mut sender, at(clock + 50), clock + 50);
+        clock += 1_000;
+        sender.send(at(clock), 10, 1_000, true);
+        stamped(&mut sender, at(clock + 8_000), clock + 8_000);
+        clock += 200_000;
+    }
+    let before = sender.estimator.estimate().estimate;
+    assert!((8_000_000..11_000_000).contains(&before), "{before}");
+    // It claims a growing queue, and then that all of it has arrived nearly at once.
+    let (mut arrival, mut fell) = (clock, false);
+    for frame in 0..2_000 {
+        sender.send(at(clock), 1, 1_200, false);
+        arrival += if frame < 1_000 { 1_900 } else { 100 };
+        stamped(&mut sender, at(clock), arrival);
+        clock += 1_000;
+        let found = sender.estimator.estimate();
+        fell |= found.state == CapacityState::Falling;
+        assert!(found.estimate <= before, "{frame}: {found:?}");
+    }
+    assert!(fell);
+}
+
 #[test]
 fn the_future_is_ignored_and_counted() {
     let mut estimator = CapacityEstimator::new(None, None);

@@ -1,7 +1,9 @@
 //! A plain reference: the maximum of the last trains, computed from complete knowledge of their arrivals.
 
 use super::bottleneck::{Dice, float};
-use crate::capacity::{CapacityEstimator, Departure, Receipt, samples::KEPT, time_of};
+use crate::capacity::{
+    CapacityEstimator, CapacityState, Departure, Receipt, samples::KEPT, time_of,
+};
 use paceline_sched::{Duration, Instant};
 
 /// The arrivals of a train at the receiver: bytes and times.
@@ -28,6 +30,19 @@ struct History {
 }
 
 impl History {
+    fn new(dice: Dice, capacity: u64) -> Self {
+        let mut history = Self {
+            dice,
+            estimator: CapacityEstimator::new(None, None),
+            now: Instant::from_millis(1),
+            next: 0,
+            capacity,
+            busy: Instant::ZERO,
+        };
+        history.greet();
+        history
+    }
+
     /// Sends frames of `bytes` at once, and acknowledges each one on arrival.
     fn send(&mut self, frames: u64, bytes: u64, probe: bool) -> Arrivals {
         let delay = Duration::from_millis(10);
@@ -75,14 +90,7 @@ impl History {
 fn compare(seed: u64) {
     let mut dice = Dice::new(seed);
     let capacity = 1_000_000 + dice.below(50_000_000);
-    let mut history = History {
-        dice,
-        estimator: CapacityEstimator::new(None, None),
-        now: Instant::from_millis(1),
-        next: 0,
-        capacity,
-        busy: Instant::ZERO,
-    };
+    let mut history = History::new(dice, capacity);
     let mut trains = Vec::new();
     history.greet();
     for _ in 0..40 {
@@ -99,6 +107,31 @@ fn compare(seed: u64) {
         let percent = 60 + history.dice.below(120);
         history.capacity = (history.capacity / 100 * percent).clamp(500_000, 100_000_000);
     }
+}
+
+/// A flow of 100 kbit/s that the application limits, for a minute.
+fn limited(history: &mut History) {
+    for _ in 0..6_000 {
+        history.send(1, 125, false);
+        history.now += Duration::from_millis(10);
+    }
+}
+
+#[test]
+fn an_application_limited_rate_is_never_taken_for_the_capacity() {
+    let mut history = History::new(Dice::new(1), 20_000_000);
+    limited(&mut history);
+    let found = history.estimator.estimate();
+    assert_eq!((found.state, found.estimate, found.low), (CapacityState::Unknown, 0, 0));
+    for _ in 0..KEPT {
+        history.send(10, 1_200, true);
+        history.now += Duration::from_millis(200);
+    }
+    let found = history.estimator.estimate();
+    assert!((19_000_000..=20_000_000).contains(&found.estimate), "{found:?}");
+    assert_eq!(found.state, CapacityState::Stable);
+    limited(&mut history);
+    assert_eq!(history.estimator.estimate(), found);
 }
 
 #[test]
