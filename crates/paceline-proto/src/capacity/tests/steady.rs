@@ -70,8 +70,8 @@ fn jitter_and_loss_make_the_estimate_lower_not_higher() {
         // Time stamps of the receiver would remove this error (see the next test).
         let expected = match jitter {
             0..=5 => 75,
-            6..=10 => 40,
-            _ => 5,
+            6..=10 => 60,
+            _ => 35,
         };
         assert!(least >= expected, "{jitter} ms: {least} %");
     }
@@ -151,7 +151,7 @@ fn a_fall_is_noticed_within_three_round_trips() {
             let most = millis(6 * delay + 200);
             let noticed = report.noticed(seconds(20.0)).unwrap();
             assert!(noticed <= most, "{delay} ms, queue {buffer} ms: {noticed:?}");
-            // The queue of the fall delays samples until it has drained.
+            // The queue of the fall delays samples until it has drained. On the longest path, every sample is late.
             let end = seconds(20.0) + most + millis(buffer);
             let late: Vec<_> = report.late.iter().filter(|at| **at > end).collect();
             assert!(delay > 50 || late.is_empty(), "{delay} ms, queue {buffer} ms: {late:?}");
