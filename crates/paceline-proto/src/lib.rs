@@ -63,6 +63,7 @@
 pub mod address;
 mod bits;
 mod budget;
+pub mod capacity;
 mod capture;
 mod carrier;
 mod classes;
