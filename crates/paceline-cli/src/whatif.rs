@@ -13,6 +13,7 @@ use paceline_tool::exit::REFUSED;
 use paceline_tool::show;
 use paceline_tool::table::{Align::Left, Align::Name, Align::Right, Table, width};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,7 +32,7 @@ pub(crate) struct WhatifArgs {
     /// Recording to repeat
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Capacity of all links, or of one
+    /// Capacity of all links between hosts, or of one link
     #[arg(long, value_name = "[LINK=]RATE")]
     capacity: Vec<CapacityChange>,
     /// Changes a request
@@ -53,6 +54,10 @@ struct Comparison<'a> {
     verdict: &'static str,
     recorded: Option<&'a StreamJudgement>,
     simulated: &'a Flow,
+    /// Samples that the simulated links dropped, by reason.
+    dropped_on_links: BTreeMap<&'static str, u64>,
+    /// The reason of a refusal.
+    refused: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,6 +88,7 @@ pub(crate) fn run(args: &WhatifArgs) -> anyhow::Result<ExitCode> {
         discipline: args.discipline,
     };
     let (plan, names) = network::plan(&recorded, &changes)?;
+    let names = names.as_slice();
     if plan.subscribers.is_empty() {
         bail!(
             "{}: no stream of another node: all samples were published at the recorder; record at another node",
@@ -93,8 +99,16 @@ pub(crate) fn run(args: &WhatifArgs) -> anyhow::Result<ExitCode> {
     let report = Report {
         file: file.display().to_string(),
         seconds: judged.seconds,
-        links: links(&plan, &names, &summary),
-        streams: summary.flows.iter().map(|flow| comparison(flow, &judged)).collect(),
+        links: links(&plan, names, &summary),
+        streams: summary
+            .flows
+            .iter()
+            .map(|flow| Comparison {
+                refused: flow.refused.as_ref().map(|reason| with_names(reason, &plan, names)),
+                dropped_on_links: dropped(&summary, &flow.publisher),
+                ..comparison(flow, &judged)
+            })
+            .collect(),
     };
     match args.json {
         true => show::json(&report)?,
@@ -113,7 +127,35 @@ fn comparison<'a>(flow: &'a Flow, judged: &'a Judgement) -> Comparison<'a> {
         (None, None) => "best_effort",
     };
     let recorded = judged.streams.iter().find(|stream| stream.tag == flow.publisher);
-    Comparison { tag: &flow.publisher, verdict, recorded, simulated: flow }
+    Comparison {
+        tag: &flow.publisher,
+        verdict,
+        recorded,
+        simulated: flow,
+        dropped_on_links: BTreeMap::new(),
+        refused: None,
+    }
+}
+
+/// Returns the samples of a tag that links dropped, by reason.
+fn dropped(summary: &Summary, tag: &str) -> BTreeMap<&'static str, u64> {
+    let mut sums = BTreeMap::new();
+    let rows = summary.streams.iter().filter(|row| row.publisher == tag);
+    rows.flat_map(|row| &row.dropped).for_each(|(reason, samples)| {
+        *sums.entry(*reason).or_default() += samples;
+    });
+    sums
+}
+
+/// Names the links of a refusal as in the recording: the simulator names them after their nodes.
+fn with_names(reason: &str, plan: &Plan, names: &[String]) -> String {
+    let mut reason = reason.to_owned();
+    for (link, name) in plan.links.iter().zip(names) {
+        let [from, to] = link.between.map(|node| plan.node(node));
+        let short = name.split(' ').next().unwrap_or_default();
+        reason = reason.replace(&format!("'{from}-{to}'"), &format!("'{short}'"));
+    }
+    reason
 }
 
 /// Returns the links in the direction of the samples.
@@ -147,11 +189,11 @@ fn render(report: &Report<'_>) -> String {
         ("p99 ms", Right),
         ("recorded", Right),
         ("late", Right),
-        ("lost", Right),
+        ("dropped", Right),
         ("beyond", Right),
     ]);
     for stream in &report.streams {
-        let Comparison { tag, verdict, recorded, simulated: flow } = stream;
+        let Comparison { tag, verdict, recorded, simulated: flow, dropped_on_links, .. } = stream;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let p99 = flow.delay_ns.map(|delay| show::millis(delay.p99 / 1_000));
         let was = recorded.and_then(|stream| stream.age_us).map(|age| show::millis(age.p99));
@@ -163,13 +205,13 @@ fn render(report: &Report<'_>) -> String {
             or_none(p99),
             or_none(was),
             flow.late.to_string(),
-            flow.sent.saturating_sub(flow.delivered).to_string(),
+            dropped_on_links.values().sum::<u64>().to_string(),
             or_none(flow.windows.map(|windows| windows.violated.to_string())),
         ]);
     }
     text.push_str(&table.render(width()));
-    for Comparison { tag, simulated, .. } in &report.streams {
-        if let Some(reason) = &simulated.refused {
+    for Comparison { tag, refused, .. } in &report.streams {
+        if let Some(reason) = refused {
             text.push_str(&format!("refused: {tag}: {reason}\n"));
         }
     }

@@ -1,11 +1,12 @@
 //! The simulated network of a recorded run.
 
 use super::change::{Changes, of_hertz};
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use paceline::{Capacity, Late, Pattern, Tag};
 use paceline_record::{Asked, RecordedRun, RecordedStream};
 use paceline_sched::Duration;
 use paceline_sim::impair::Impairment;
+use paceline_tool::exit;
 use paceline_sim::scenario::{
     Content, Lifetime, NodePlan, Plan, Protocol, PublisherPlan, SubscriberPlan, Wiring,
 };
@@ -17,6 +18,10 @@ const WARM_UP: Duration = Duration::from_secs(3);
 const TAIL: Duration = Duration::from_millis(100);
 /// The name of a recorder that the file does not name.
 const RECORDER: &str = "recorder";
+/// The link between processes of one host.
+const HOST: &str = "host";
+/// The link of a stream without a recorded path.
+const PATH: &str = "path";
 
 /// Returns the plan of a recorded run with its changes, and the names of its links.
 pub(super) fn plan(run: &RecordedRun, changes: &Changes) -> anyhow::Result<(Plan, Vec<String>)> {
@@ -44,7 +49,7 @@ pub(super) fn plan(run: &RecordedRun, changes: &Changes) -> anyhow::Result<(Plan
         changed.for_each(|change| change.apply(&mut subscriber));
         network.plan.subscribers.push(subscriber);
     }
-    network.check(run, changes)?;
+    network.check(run, changes).map_err(exit::usage)?;
     Ok((network.plan, network.links))
 }
 
@@ -145,12 +150,12 @@ impl Network {
         if self.plan.links.iter().any(joined) {
             return;
         }
-        let name = link.unwrap_or("host").to_owned();
+        let name = link.unwrap_or(PATH).to_owned();
         let changed = changes
             .capacities
             .iter()
             .rev()
-            .find(|change| change.link.as_ref().is_none_or(|link| *link == name));
+            .find(|change| change.link.as_ref().map_or(name != HOST, |link| *link == name));
         let recorded = recorded.and_then(|bits| Capacity::from_bits_per_s(bits).ok());
         let policy = changes.discipline.unwrap_or_default();
         let capacity = changed.map(|change| change.capacity).or(recorded);
@@ -160,16 +165,16 @@ impl Network {
     }
 
     /// Checks that each change applies to something.
-    fn check(&self, run: &RecordedRun, changes: &Changes) -> anyhow::Result<()> {
+    fn check(&self, run: &RecordedRun, changes: &Changes) -> Result<(), String> {
         let named = changes.capacities.iter().filter_map(|change| change.link.as_deref());
         for link in named {
             let start = format!("{link} from ");
             if !self.links.iter().any(|name| name.starts_with(&start)) {
                 let known: Vec<&str> = self.links.iter().map(String::as_str).collect();
-                bail!(
+                return Err(format!(
                     "--capacity {link}: no link of that name; the recording has: {}",
                     known.join(", ")
-                );
+                ));
             }
         }
         let tags: Vec<Tag> =
@@ -177,11 +182,11 @@ impl Network {
         for change in &changes.requests {
             if !tags.iter().any(|tag| change.tags.matches(tag)) {
                 let known: Vec<&str> = tags.iter().map(Tag::as_str).take(10).collect();
-                bail!(
+                return Err(format!(
                     "--set {}: no stream of that tag; the recording has: {}",
                     change.tags.as_str(),
                     known.join(", ")
-                );
+                ));
             }
         }
         Ok(())
