@@ -7,6 +7,10 @@
 //! background load); West & Schwan, "Interactors", §4.2.3 (the cost of small packets depends on
 //! their number).
 
+mod best_effort;
+
+pub use best_effort::{BestEffortRegulator, ProcessorShare};
+
 use core::fmt;
 
 /// One measurement.
