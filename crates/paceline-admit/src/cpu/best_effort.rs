@@ -114,8 +114,7 @@ impl BestEffortRegulator {
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let stretch = self.stretch.load(Ordering::Relaxed);
         let unpaid = self.paid_at.load(Ordering::Relaxed).saturating_sub(now.as_nanos());
-        (stretch != NEVER)
-            .then(|| Duration::from_nanos(unpaid.saturating_sub(burst_time(stretch))))
+        (stretch != NEVER).then(|| Duration::from_nanos(unpaid.saturating_sub(burst_time(stretch))))
     }
 
     /// Sets the rate ρ, in nanoseconds of one processor per second, from `now` on. Unpaid charges stay the same processor time.

@@ -46,7 +46,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let gap = prop_oneof![Just(0), 0..20_000_u64, 0..5_000_000_u64];
     let length = prop_oneof![Just(64), 0..2_000_u64, Just(1 << 20)];
     let rate = prop_oneof![Just(0), Just(1), 1..1_000_000_u64, 1_000_000..2_000_000_000_u64];
-    let samples = (gap.clone(), length, 1..40_u8).prop_map(|(gap, bytes, n)| Step::Samples(gap, bytes, n));
+    let samples =
+        (gap.clone(), length, 1..40_u8).prop_map(|(gap, bytes, n)| Step::Samples(gap, bytes, n));
     let rates = (gap, rate).prop_map(|(gap, rate)| Step::Rate(gap, rate));
     prop::collection::vec(prop_oneof![6 => samples, 1 => rates], 1..80)
 }
@@ -165,6 +166,7 @@ fn earlier_instants_permit_nothing_more() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a node's threads share a regulator")]
 fn threads_together_stay_within_the_share() {
     let rate = 200_000_000;
     let regulator = Arc::new(regulator(10_000, 0, rate));
