@@ -56,6 +56,8 @@ pub struct ProcessorShare {
 #[derive(Debug)]
 pub struct BestEffortRegulator {
     cost: CpuCost,
+    /// The burst σ in nanoseconds of processor time.
+    burst: u64,
     /// The rate ρ in nanoseconds per second.
     rate: AtomicU64,
     /// The time that pays for a nanosecond of processor time at ρ, in units of 2^-32 ns, rounded up.
@@ -67,16 +69,23 @@ pub struct BestEffortRegulator {
 }
 
 impl BestEffortRegulator {
-    /// The burst σ: the processor time that best effort may use at once. Small, because the samples of a contract may wait for
+    /// The burst σ of a node: the processor time that best effort may use at once. Small, because the samples of a contract may wait for
     /// it; large enough for 100 samples of 10 µs that arrive in one frame.
     pub const BURST: Duration = Duration::from_millis(1);
 
     /// Creates a regulator that gives best effort all of `budget`.
     #[must_use]
     pub fn new(budget: CpuBudget) -> Self {
+        Self::with_burst(budget, Self::BURST)
+    }
+
+    /// Like [`Self::new`], with a burst σ of this much time of one processor instead of [`Self::BURST`].
+    #[must_use]
+    pub fn with_burst(budget: CpuBudget, burst: Duration) -> Self {
         let CpuBudget { cost, nanos_per_s } = budget;
         Self {
             cost,
+            burst: burst.as_nanos(),
             rate: AtomicU64::new(nanos_per_s),
             stretch: AtomicU64::new(stretch_of(nanos_per_s)),
             paid_at: AtomicU64::new(0),
@@ -88,7 +97,7 @@ impl BestEffortRegulator {
     #[must_use]
     pub fn share(&self) -> ProcessorShare {
         let nanos_per_s = self.rate.load(Ordering::Relaxed);
-        ProcessorShare { burst_nanos: Self::BURST.as_nanos(), nanos_per_s }
+        ProcessorShare { burst_nanos: self.burst, nanos_per_s }
     }
 
     /// Charges a sample of `bytes` bytes at `now` and returns true if it may pass. Otherwise it is to be dropped, and costs
@@ -103,7 +112,7 @@ impl BestEffortRegulator {
         let take = |paid_at: u64| {
             let stretch = self.stretch.load(Ordering::Relaxed);
             let unpaid = paid_at.saturating_sub(now);
-            let passes = stretch != NEVER && unpaid <= burst_time(stretch);
+            let passes = stretch != NEVER && unpaid <= burst_time(self.burst, stretch);
             passes.then(|| paid_at.max(now).saturating_add(time_of(cost, stretch)))
         };
         self.paid_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
@@ -114,7 +123,8 @@ impl BestEffortRegulator {
     pub fn wait(&self, now: Instant) -> Option<Duration> {
         let stretch = self.stretch.load(Ordering::Relaxed);
         let unpaid = self.paid_at.load(Ordering::Relaxed).saturating_sub(now.as_nanos());
-        (stretch != NEVER).then(|| Duration::from_nanos(unpaid.saturating_sub(burst_time(stretch))))
+        (stretch != NEVER)
+            .then(|| Duration::from_nanos(unpaid.saturating_sub(burst_time(self.burst, stretch))))
     }
 
     /// Sets the rate ρ, in nanoseconds of one processor per second, from `now` on. Unpaid charges stay the same processor time.
@@ -171,8 +181,8 @@ fn time_of(charge: u64, stretch: u64) -> u64 {
 }
 
 /// Returns the time that pays for the burst, rounded down.
-fn burst_time(stretch: u64) -> u64 {
-    let wide = u128::from(BestEffortRegulator::BURST.as_nanos()) * u128::from(stretch);
+fn burst_time(burst: u64, stretch: u64) -> u64 {
+    let wide = u128::from(burst) * u128::from(stretch);
     narrow(wide >> FRACTION_BITS)
 }
 
