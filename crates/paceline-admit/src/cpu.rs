@@ -194,7 +194,7 @@ fn narrow(wide: u128) -> u64 {
     u64::try_from(wide).unwrap_or(u64::MAX)
 }
 
-/// The share of the host's processors that contracts may use, over all links of a node.
+/// The share of the host's processors that contracts may use, over all links of a node. Best effort has the [rest](BestEffortRegulator).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CpuBudget {
     /// The cost of samples on this host.
