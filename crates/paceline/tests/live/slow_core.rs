@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The environment variable with the endpoints of the child process, and with the share of its processor.
 const ENDPOINTS: &str = "PACELINE_TEST_SLOW_CORE";
@@ -131,6 +131,7 @@ struct Outcome {
     /// The samples of the flood that the router dropped to save processor time.
     busy: u64,
     throttled: u64,
+    time: Duration,
 }
 
 fn flood(share: u64) -> Option<Outcome> {
@@ -156,7 +157,7 @@ fn flood(share: u64) -> Option<Outcome> {
     assert!(noise.wait_matching(SOON));
     let is_granted = || steering.feedback(SOON).first().is_some_and(|it| it.grant.is_some());
     wait_until("the contract is granted", is_granted);
-    let before = quota.throttled();
+    let (before, began) = (quota.throttled(), Instant::now());
     at_rate(1_000, 1_000 * SECONDS, |n| {
         if n.is_multiple_of(1_000 / STEER_HZ) {
             steering.put(vec![1; 64]).unwrap();
@@ -165,7 +166,7 @@ fn flood(share: u64) -> Option<Outcome> {
     });
     std::thread::sleep(Duration::from_secs(1));
     let [steered, flooded, late] = [0, 1, 2].map(|place| counts[place].load(Ordering::Relaxed));
-    let throttled = quota.throttled() - before;
+    let (throttled, time) = (quota.throttled() - before, began.elapsed());
     let status = operator.status(SOON);
     let streams = |status: &NodeStatus| {
         let streams = status.links.iter().flat_map(|link| &link.streams);
@@ -177,20 +178,22 @@ fn flood(share: u64) -> Option<Outcome> {
     drop((steers, listens));
     drop((robot, operator));
     drop(router);
-    let outcome = Outcome { steered, late, flooded, violations, busy, throttled };
+    let outcome = Outcome { steered, late, flooded, violations, busy, throttled, time };
     println!("a tenth of a processor, {share} ns/s for samples: {outcome:?}");
     Some(outcome)
 }
 
 #[test]
 fn a_flood_of_small_samples_breaks_no_contract_on_a_slow_core() {
-    let Some(Outcome { steered, late, flooded, violations, busy, .. }) = flood(NANOS_PER_S) else {
+    let Some(outcome) = flood(NANOS_PER_S) else {
         println!("skipped: a flood on a slow core (no CPU quota of a control group is permitted)");
         return;
     };
+    let Outcome { steered, late, flooded, violations, busy, time, .. } = outcome;
     assert_eq!((steered, late, violations), (u64::from(STEER_HZ * SECONDS), 0, 0));
-    // Contracts take 1 ms of 50 per second. The rest, the burst, and the time after the last sample.
-    let most = u64::from(SECONDS + 1) * NANOS_PER_S / SAMPLE_NANOS + 51;
+    // The share of the whole time, the burst, and one more sample.
+    let millis = u64::try_from(time.as_millis()).unwrap();
+    let most = millis * NANOS_PER_S / 1_000 / SAMPLE_NANOS + 51;
     assert!((1_000..=most).contains(&flooded), "{flooded} of {most}");
     assert!(
         busy > u64::from(FLOOD_HZ * SECONDS) / 2,
@@ -198,8 +201,8 @@ fn a_flood_of_small_samples_breaks_no_contract_on_a_slow_core() {
     );
 }
 
-/// Shows how much the flood takes without the regulator. Nothing is promised then, so nothing is checked but the cause: that
-/// the quota, and not a link, is what limits.
+/// Shows how much the flood takes without the regulator. The order and the credit of links mostly keep the contract then too,
+/// but nothing states it, so the test checks only that the quota is what limits.
 #[test]
 #[ignore = "a comparison for the test before: cargo xtask long runs it"]
 fn without_a_calibration_the_flood_exhausts_a_slow_core() {
