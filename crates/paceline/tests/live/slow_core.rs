@@ -170,7 +170,7 @@ fn flood(share: u64) -> Option<Outcome> {
     let status = operator.status(SOON);
     let streams = |status: &NodeStatus| {
         let streams = status.links.iter().flat_map(|link| &link.streams);
-        streams.map(|it| it.counters.clone()).collect::<Vec<_>>()
+        streams.map(|it| it.counters).collect::<Vec<_>>()
     };
     let violations = status.iter().flat_map(streams).map(|it| it.violations).sum();
     let busy = status.iter().filter(|it| it.name == "router").flat_map(streams);

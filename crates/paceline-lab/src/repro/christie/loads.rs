@@ -241,11 +241,17 @@ fn at_router(
     let left = float(admitted.at_sender.share().nanos_per_s) / 1e6;
     let rate = admitted.background.map_or(0, |passed| passed.rate);
     section.note(format!(
-        "Contracts leave {left:.0} ms of processor time per second to best effort. The product's regulator charges each          packet of the background the time of its reception, drops the packets beyond that share in the sender, and passes          {:.2} Mbit/s. The paper's router supports 5.5 Mbit/s of these packets next to 27 Mbit/s; our cost of receiving them          derives from nearly the same measurement. The queue can exceed Σσ, the paper's bound, while the processor serves          interrupts and a packet of low priority.",
+        "Contracts leave {left:.0} ms of processor time per second to best effort. The product's regulator charges each \
+         packet of the background the time of its reception, drops the packets beyond that share in the sender, and passes \
+         {:.2} Mbit/s. The paper's router supports 5.5 Mbit/s of these packets next to 27 Mbit/s; our cost of receiving them \
+         derives from nearly the same measurement. The queue can exceed Σσ, the paper's bound, while the processor serves \
+         interrupts and a packet of low priority.",
         float(rate) / 1e6
     ));
     section.note(
-        "Not kept: a regulator in the router alone drops packets after their interrupts, which already need more than the          share. The bounds above hold only because the sender's node drops them. A node does not yet inform its neighbours          of its share: there, the share is a setting of the sender's node.",
+        "Not kept: a regulator in the router alone drops packets after their interrupts, which already need more than the \
+         share. The bounds above hold only because the sender's node drops them. A node does not yet inform its neighbours \
+         of its share: there, the share is a setting of the sender's node.",
     );
     Ok(())
 }
