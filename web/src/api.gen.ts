@@ -1,6 +1,6 @@
 // Written from the structs of the API by PACELINE_REWRITE_TYPES=1 cargo test; not by hand.
 
-export type Reason = "deadline_missed" | "queue_full" | "superseded" | "link_down" | "link_loss" | "no_route" | "subscriber_full" | "cannot_scale" | "scaler_busy" | "duplicate" | "too_large" | "undecodable" | "policed" | "loop" | "not_imported" | "not_exported" | "expired" | "over_budget" | "stale" | "out_of_order" | "over_rights";
+export type Reason = "deadline_missed" | "queue_full" | "superseded" | "link_down" | "link_loss" | "no_route" | "subscriber_full" | "cannot_scale" | "scaler_busy" | "duplicate" | "too_large" | "undecodable" | "policed" | "loop" | "not_imported" | "not_exported" | "expired" | "over_budget" | "stale" | "out_of_order" | "over_rights" | "processor_busy";
 
 export type Drops = { [reason in Reason]?: number };
 

@@ -7,6 +7,10 @@
 //! background load); West & Schwan, "Interactors", §4.2.3 (the cost of small packets depends on
 //! their number).
 
+mod best_effort;
+
+pub use best_effort::{BestEffortRegulator, ProcessorShare};
+
 use core::fmt;
 
 /// One measurement.
@@ -190,7 +194,7 @@ fn narrow(wide: u128) -> u64 {
     u64::try_from(wide).unwrap_or(u64::MAX)
 }
 
-/// The share of the host's processors that contracts may use, over all links of a node.
+/// The share of the host's processors that contracts may use, over all links of a node. Best effort has the [rest](BestEffortRegulator).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct CpuBudget {
     /// The cost of samples on this host.

@@ -306,6 +306,9 @@ const fn remedy(reason: DropReason) -> &'static str {
         DropReason::OverRights => {
             "they exceed the rate or bandwidth of the publisher's rule; lower its rate, or grant more"
         }
+        DropReason::ProcessorBusy => {
+            "contracts leave that node no processor time for them; lower the rate, or raise processor_percent"
+        }
         DropReason::Policed => "they arrive faster than their class or rule allows",
         DropReason::Loop => "a node had already sent them to plain programs",
         DropReason::NotImported | DropReason::NotExported => {

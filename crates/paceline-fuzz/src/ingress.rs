@@ -82,7 +82,7 @@ impl Both {
             attachment: None,
         };
         let mut got = Vec::new();
-        self.real.offer(sample, |output, sample| {
+        self.real.offer(Instant::from_millis(self.seq), sample, |output, sample| {
             let sample = sample.expect("no data sample depends on another");
             assert_eq!((sample.seq, &sample.payload), (self.seq, &payload));
             assert_eq!((sample.captured.nanos, sample.captured.error), (nanos, 3));

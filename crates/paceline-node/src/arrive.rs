@@ -66,8 +66,8 @@ pub struct Arrangement {
 /// struct Numbers(Vec<u64>);
 ///
 /// impl Outputs<()> for Numbers {
-///     fn offer(&mut self, _: Instant, ingress: &mut Ingress<()>, sample: RawSample) {
-///         ingress.offer(sample, |_, sample| sample.map(|it| self.0.push(it.seq)).is_ok());
+///     fn offer(&mut self, now: Instant, ingress: &mut Ingress<()>, sample: RawSample) {
+///         ingress.offer(now, sample, |_, sample| sample.map(|it| self.0.push(it.seq)).is_ok());
 ///     }
 ///     fn count(&mut self, _: &mut Output<()>, _: DropReason, _: u64) {}
 ///     fn count_unrouted(&mut self, _: PublisherId, _: DropReason, _: u64) {}

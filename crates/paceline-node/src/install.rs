@@ -20,7 +20,7 @@ pub use scaler::{SCALER_OUTPUTS_MAX, ScalerId, ScalerTerms};
 
 use crate::arrive::Arrangement;
 use installed::{Installed, LocalOutput, OpenStream};
-use paceline_proto::control::{Control, PublisherSpec, Ways};
+use paceline_proto::control::{BestEffortRegulator, Control, PublisherSpec, Ways};
 use paceline_proto::entry::EntryLimit;
 use paceline_proto::link::StreamSpec;
 use paceline_proto::plan::{OutputPlan, SourceKey, StreamNames, Target};
@@ -142,6 +142,7 @@ pub struct Installer {
     /// By link.
     slots: Vec<Slots>,
     groups: GroupBudget,
+    processor: Option<Arc<BestEffortRegulator>>,
     next_scaler: u64,
     /// The outputs that are wanted since the last [`Self::take_commands`].
     wanted: BTreeMap<SourceKey, WantedOutputs>,
@@ -168,6 +169,12 @@ impl Installer {
     #[must_use]
     pub fn new(groups: GroupBudget) -> Self {
         Self { groups, ..Self::default() }
+    }
+
+    /// Limits the processor time of samples without a contract, in the sources that are installed from now on. By default it is
+    /// not limited.
+    pub fn set_processor(&mut self, regulator: Option<&Arc<BestEffortRegulator>>) {
+        self.processor = regulator.cloned();
     }
 
     /// Replaces the outputs of a source with the next [`Self::take_commands`].
@@ -279,8 +286,9 @@ impl Installer {
     ) -> PortCommand {
         let WantedOutputs { source, publisher, from, entry, plans } = wanted;
         let (period, groups) = (publisher.period, self.groups.clone());
+        let processor = self.processor.clone();
         let outputs = plans.into_iter().zip(ports).collect();
-        let installation = Installation { period, groups, outputs };
+        let installation = Installation { period, groups, processor, outputs };
         let is_replaced = installation.is_replaced();
         let arrangement = Arrangement { key: source, at: now, period, from, entry, is_replaced };
         PortCommand::Install { publisher, arrangement, installation }

@@ -80,7 +80,9 @@ use contracts::streams::Streams;
 use membership::Membership;
 use membership::graph::Tree;
 use membership::registry::{Change, EntryKey};
-pub use paceline_admit::cpu::{CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError};
+pub use paceline_admit::cpu::{
+    BestEffortRegulator, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, ProcessorShare,
+};
 use paceline_admit::reserve::NodeIndex;
 use paceline_sched::{Instant, Policy};
 use routing::Routing;
@@ -229,11 +231,19 @@ impl Control {
             .class_uses(&self.contracts.admission.reservations, &cut(link))
     }
 
-    /// Sets the processor cost of samples on this host and the processor time for promises on all links
-    /// together. From then on, each promise is charged. By default the processor is not charged.
+    /// Sets the processor cost of samples on this host and the processor time for the samples of all links together. From then
+    /// on, each contract is charged, and best effort gets the [rest](Self::best_effort_time). By default the processor is not
+    /// charged. Call it before this node has streams: those that it has already are not charged.
     pub fn set_processor(&mut self, budget: CpuBudget) {
-        self.contracts.admission.links.processor = Some(budget);
+        self.contracts.admission.links.set_processor(budget);
         self.follow_links();
+    }
+
+    /// Returns the regulator of the processor time that contracts leave to best effort. Its rate follows the reservations of
+    /// this node. `None` if the cost of samples was never measured.
+    #[must_use]
+    pub const fn best_effort_time(&self) -> Option<&Arc<BestEffortRegulator>> {
+        self.contracts.admission.links.best_effort.as_ref()
     }
 
     /// Adds a neighbour, or updates its hop.

@@ -10,7 +10,9 @@ use crate::sample::{Encoding, Kind, RawSample, Timestamp};
 use crate::temporal::TemporalScaler;
 use crate::video::{DecodeGate, Group, GroupBudget, Next};
 use bytes::Bytes;
+use paceline_admit::cpu::BestEffortRegulator;
 use paceline_sched::{Duration, Instant};
+use std::sync::Arc;
 
 /// Assigns sequence numbers and timestamps to a publisher's samples.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +85,8 @@ pub struct Output<P> {
     gate: DecodeGate,
     /// The next sample waits in the group of pictures.
     defers: bool,
+    /// Its samples have a contract, so the regulator of best effort does not charge them.
+    is_granted: bool,
     /// The forms that replace it ([`OutputPlan::until`]): a stream may be replaced again before a sample of its successor
     /// has arrived.
     until: Vec<Form>,
@@ -113,7 +117,8 @@ impl<P> Output<P> {
         lost.begun.is_none_or(|(seq, _)| self.covers(seq))
     }
 
-    fn set_end(&mut self, plan: &OutputPlan) {
+    fn follow(&mut self, plan: &OutputPlan) {
+        self.is_granted = plan.is_granted;
         match plan.until {
             Some(form) if self.until.contains(&form) => {}
             Some(form) => {
@@ -148,13 +153,31 @@ pub struct Ingress<P> {
     period: Option<Duration>,
     group: Group,
     newest: Option<Newest>,
+    /// Charges the samples without a contract; `None` on a node that does not know their cost.
+    processor: Option<Arc<BestEffortRegulator>>,
 }
 
 impl<P> Ingress<P> {
     /// Returns a source without outputs. `period` is the publisher's declared period, if any.
     #[must_use]
     pub fn new(period: Option<Duration>) -> Self {
-        Self { outputs: Vec::new(), period, group: Group::default(), newest: None }
+        Self { outputs: Vec::new(), period, group: Group::default(), newest: None, processor: None }
+    }
+
+    /// Charges the samples of outputs without a contract to `regulator`, which the sources of a node share. By default they are
+    /// not charged.
+    pub fn set_processor(&mut self, regulator: Option<&Arc<BestEffortRegulator>>) {
+        self.processor = regulator.cloned();
+    }
+
+    /// Returns the time from `now` until the [regulator](Self::set_processor) lets a sample of every output pass, unless other
+    /// samples pass before; [`Duration::MAX`] if contracts have all of its time.
+    #[must_use]
+    pub fn processor_wait(&self, now: Instant) -> Duration {
+        let mut regulator = self.processor.iter();
+        let charges = self.outputs.iter().any(|output| !output.is_granted);
+        let wait = regulator.find(|_| charges).map(|it| it.wait(now).unwrap_or(Duration::MAX));
+        wait.unwrap_or(Duration::ZERO)
     }
 
     /// Counts the stored pictures against `budget`, which the sources of a node share. By default each source
@@ -175,7 +198,7 @@ impl<P> Ingress<P> {
         for plan in plans {
             if let Some(place) = old.iter().position(|output| output.is_for(plan)) {
                 let mut output = old.swap_remove(place);
-                output.set_end(plan);
+                output.follow(plan);
                 self.outputs.push(output);
             } else if let Some(port) = open(plan) {
                 let (key, scale) = (OutputKey::of(plan), plan.at_port());
@@ -187,11 +210,23 @@ impl<P> Ingress<P> {
                 }
                 // A pull selects samples explicitly, and its page may begin inside a group of pictures.
                 let gate = DecodeGate::starting(plan.background);
-                let (defers, until, end, begin) = (false, Vec::new(), None, 0);
+                let (defers, is_granted) = (false, plan.is_granted);
+                let (until, end, begin) = (Vec::new(), None, 0);
                 let bits = rate.bits_per_s.map(BitLimit::new);
-                let mut output =
-                    Output { key, scale, port, temporal, bits, gate, defers, until, end, begin };
-                output.set_end(plan);
+                let mut output = Output {
+                    key,
+                    scale,
+                    port,
+                    temporal,
+                    bits,
+                    gate,
+                    defers,
+                    is_granted,
+                    until,
+                    end,
+                    begin,
+                };
+                output.follow(plan);
                 self.outputs.push(output);
             }
         }
@@ -265,20 +300,22 @@ impl<P> Ingress<P> {
     ///
     /// Instead of a sample that exceeds the bit rate, `take` receives the drop reason, to count it; and so for video that
     /// cannot be decoded, because it references a sample that did not pass: the output is new, or the reference was dropped
-    /// or [lost](Self::handle_lost).
+    /// or [lost](Self::handle_lost). And so for a sample without a contract beyond the [processor time](Self::set_processor) of
+    /// best effort at `now`: before it is copied, scaled or queued.
     pub fn offer(
         &mut self,
+        now: Instant,
         sample: RawSample,
         take: impl FnMut(&mut Output<P>, Result<RawSample, DropReason>) -> bool,
     ) {
-        self.offer_to(|_| true, sample, take);
+        self.offer_to(|_| true, (now, sample), take);
     }
 
     /// Like [`Self::offer`], but only for outputs to these targets. Other outputs are not affected.
     pub fn offer_to(
         &mut self,
         targets: impl Fn(Target) -> bool,
-        sample: RawSample,
+        (now, sample): (Instant, RawSample),
         mut take: impl FnMut(&mut Output<P>, Result<RawSample, DropReason>) -> bool,
     ) {
         let (seq, kind) = (sample.seq, sample.kind);
@@ -287,6 +324,11 @@ impl<P> Ingress<P> {
         if self.newest.is_none_or(|newest| newest.seq <= seq) {
             self.newest = Some(Newest { seq, number, captured });
         }
+        let size = sample.bytes() as u64;
+        let processor = self.processor.as_deref();
+        let is_busy = |output: &Output<P>| {
+            !output.is_granted && processor.is_some_and(|processor| !processor.take(now, size))
+        };
         let mut hand = |output: &mut Output<P>, sample| {
             if !take(output, sample) {
                 output.gate.broke(kind);
@@ -303,6 +345,8 @@ impl<P> Ingress<P> {
                 hand(output, Err(DropReason::Undecodable));
             } else if output.bits.as_mut().is_some_and(|limit| !limit.take(at, bytes)) {
                 hand(output, Err(DropReason::OverBudget));
+            } else if is_busy(output) {
+                hand(output, Err(DropReason::ProcessorBusy));
             } else if let Some(taker) = last.replace(output) {
                 hand(taker, Ok(sample.clone()));
             }

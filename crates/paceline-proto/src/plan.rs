@@ -57,6 +57,9 @@ pub struct OutputPlan {
     pub contract: Option<Contract>,
     /// The demand of the contract on the link; `None` without a contract.
     pub demand: Option<Demand>,
+    /// The path has granted its samples a contract, on this link or on those to the subscriptions here; or they need no link.
+    /// Other samples are best effort, and may use the processor time that contracts leave.
+    pub is_granted: bool,
     /// The part of the delay bound for the hops before this one.
     pub upstream: Duration,
     /// The time after its deadline at this hop during which a sample is still worth sending.
@@ -97,6 +100,7 @@ impl OutputPlan {
             scale: Form::FULL,
             contract: None,
             demand: None,
+            is_granted: false,
             upstream: Duration::ZERO,
             slack: Duration::ZERO,
             within: None,

@@ -50,11 +50,14 @@ pub enum DropReason {
     OutOfOrder,
     /// The publisher exceeded the rate or the bandwidth of its rule where its samples enter.
     OverRights,
+    /// The best-effort sample exceeded the processor time that contracts leave on a node with a
+    /// [calibration](crate::control::Control::set_processor).
+    ProcessorBusy,
 }
 
 impl DropReason {
     /// Every reason, in the order of the counters.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::DeadlineMissed,
         Self::QueueFull,
         Self::Superseded,
@@ -76,6 +79,7 @@ impl DropReason {
         Self::Stale,
         Self::OutOfOrder,
         Self::OverRights,
+        Self::ProcessorBusy,
     ];
 
     /// Returns the reason's index in [`Self::ALL`], which is also its byte on the wire.
@@ -115,6 +119,7 @@ impl DropReason {
             Self::Stale => "stale",
             Self::OutOfOrder => "out_of_order",
             Self::OverRights => "over_rights",
+            Self::ProcessorBusy => "processor_busy",
         }
     }
 }

@@ -363,11 +363,11 @@ impl NodeBuilder {
         self
     }
 
-    /// Sets the processor cost of samples on this host and the share of a processor that contracts
-    /// may use.
+    /// Sets the processor cost of samples on this host and the share of a processor that samples may use.
     ///
-    /// On every path with a contract this node charges each stream that it forwards. By default it
-    /// charges nothing.
+    /// On every path with a contract this node charges each stream that it forwards. Best effort may use the rest of the
+    /// share: samples beyond it are dropped as [`ProcessorBusy`](paceline_proto::DropReason::ProcessorBusy). By default
+    /// nothing is charged, and nothing is dropped for this reason.
     #[must_use]
     pub const fn processor(mut self, budget: CpuBudget) -> Self {
         self.processor = Some(budget);

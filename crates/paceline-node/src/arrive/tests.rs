@@ -23,8 +23,8 @@ struct Left {
 }
 
 impl Outputs<usize> for Left {
-    fn offer(&mut self, _: Instant, ingress: &mut Ingress<usize>, sample: RawSample) {
-        ingress.offer(sample, |output, sample| {
+    fn offer(&mut self, now: Instant, ingress: &mut Ingress<usize>, sample: RawSample) {
+        ingress.offer(now, sample, |output, sample| {
             let Ok(sample) = sample else { return false };
             self.samples.entry(output.port).or_default().push(sample.seq);
             true

@@ -1,10 +1,12 @@
 //! New outputs of a source.
 
 use super::name::name;
+use paceline_proto::control::BestEffortRegulator;
 use paceline_proto::ingress::{Ingress, OutputKey};
 use paceline_proto::plan::OutputPlan;
 use paceline_proto::video::GroupBudget;
 use paceline_sched::Duration;
+use std::sync::Arc;
 
 /// The new outputs of a source: a port for each new output, `None` for each that stays.
 ///
@@ -15,11 +17,13 @@ pub struct Installation<P> {
     pub period: Option<Duration>,
     /// The memory for groups of pictures, which all sources of the node share.
     pub groups: GroupBudget,
+    /// The processor time for samples without a contract, which all sources of the node share; `None` does not limit it.
+    pub processor: Option<Arc<BestEffortRegulator>>,
     /// The outputs.
     pub outputs: Vec<(OutputPlan, Option<P>)>,
 }
 
-/// Without the memory, which is the same for all sources of a node.
+/// Without the memory and the processor time, which are the same for all sources of a node.
 impl<P: PartialEq> PartialEq for Installation<P> {
     fn eq(&self, other: &Self) -> bool {
         (self.period, &self.outputs) == (other.period, &other.outputs)
@@ -35,12 +39,12 @@ impl<P> Installation<P> {
 
     /// Returns the installation with the ports that `make` returns for the new ones.
     pub fn map<Q>(self, mut make: impl FnMut(&OutputPlan, P) -> Option<Q>) -> Installation<Q> {
-        let Self { period, groups, outputs } = self;
+        let Self { period, groups, processor, outputs } = self;
         let made = outputs.into_iter().map(|(plan, port)| {
             let port = port.and_then(|port| make(&plan, port));
             (plan, port)
         });
-        Installation { period, groups, outputs: made.collect() }
+        Installation { period, groups, processor, outputs: made.collect() }
     }
 
     /// Merges this change with an earlier one that was not applied, and takes over its ports.
@@ -57,6 +61,7 @@ impl<P> Installation<P> {
     /// Makes these the outputs of a source. `close` receives the ports of removed outputs.
     pub fn apply(self, ingress: &mut Ingress<P>, mut close: impl FnMut(OutputKey, P)) {
         ingress.set_group_budget(&self.groups);
+        ingress.set_processor(self.processor.as_ref());
         // An output with a port is new, even if another one had its name before.
         let is_there = |plan: &OutputPlan| ingress.outputs().iter().any(|it| it.is_for(plan));
         if self.outputs.iter().any(|(plan, port)| port.is_some() && is_there(plan)) {

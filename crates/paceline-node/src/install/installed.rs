@@ -66,8 +66,8 @@ enum InstalledEnd {
 #[derive(Clone, Debug)]
 struct InstalledOutput {
     name: Name,
-    /// Whether it takes only aligned samples, and its successor.
-    takes: (bool, Option<Form>),
+    /// Whether it takes only aligned samples, its successor, and whether it has a contract.
+    takes: (bool, Option<Form>, bool),
     scaler: Option<ScalerId>,
     /// `None` without a link, or without a free stream index.
     end: Option<InstalledEnd>,
@@ -148,7 +148,7 @@ impl Installed {
         entry: &[EntryLimit],
         plans: &[OutputPlan],
     ) -> bool {
-        let takes = |plan: &OutputPlan| (plan.aligned, plan.until);
+        let takes = |plan: &OutputPlan| (plan.aligned, plan.until, plan.is_granted);
         let is_same =
             |plan: &OutputPlan| self.get(&name(plan)).is_some_and(|it| it.takes == takes(plan));
         let same = !self.has_removed

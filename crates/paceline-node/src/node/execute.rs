@@ -26,6 +26,7 @@ impl Node {
     pub(super) fn install(&mut self, now: Instant) {
         loop {
             let routes = (&self.control, &self.ways);
+            self.installer.set_processor(self.control.best_effort_time());
             let commands = self.installer.take_commands(now, &routes);
             if commands.is_empty() {
                 return;

@@ -29,8 +29,8 @@ pub(super) struct Outlets<'a> {
 }
 
 impl Outputs<NodePort> for Outlets<'_> {
-    fn offer(&mut self, _: Instant, ingress: &mut Ingress<NodePort>, sample: RawSample) {
-        ingress.offer(sample, |output, offered| match offered {
+    fn offer(&mut self, now: Instant, ingress: &mut Ingress<NodePort>, sample: RawSample) {
+        ingress.offer(now, sample, |output, offered| match offered {
             Ok(sample) => self.push(output.key, &mut output.port, sample),
             Err(reason) => {
                 self.count_at(output.key, &output.port, reason, 1);

@@ -1,5 +1,7 @@
 //! Tests of whole nodes in virtual time.
 
+mod processor;
+
 use super::*;
 use crate::Sample;
 use crate::deliver::{Fresh, SafeAction};

@@ -2,6 +2,7 @@ use super::*;
 use crate::form::{Rate, Size};
 use crate::ids::NodeId;
 use core::num::NonZeroU32;
+use paceline_admit::cpu::{CpuBudget, CpuCost};
 
 fn plan(target: Target, rate: Rate, size: Option<Size>) -> OutputPlan {
     let form = Form { rate, size, ..Form::FULL };
@@ -34,7 +35,7 @@ fn offer(ingress: &mut Ingress<u32>, stamper: &mut Stamper, count: u64) -> Vec<(
         let captured = Timestamp { nanos: k * 10_000_000, error: 0 };
         let (kind, encoding) = (Kind::Data, Encoding::Bytes);
         let sample = stamper.stamp(Instant::ZERO, captured, kind, encoding, Bytes::new());
-        ingress.offer(sample, |output, offered| {
+        ingress.offer(Instant::ZERO, sample, |output, offered| {
             got.push((output.port, offered.unwrap().seq));
             true
         });
@@ -68,7 +69,7 @@ fn skipped_outputs_may_get_the_same_samples_later() {
     for is_local in [true, false] {
         for sample in &samples {
             let targets = |target| (target == Target::Local) == is_local;
-            ingress.offer_to(targets, sample.clone(), |output, offered| {
+            ingress.offer_to(targets, (Instant::ZERO, sample.clone()), |output, offered| {
                 got.push((output.port, offered.unwrap().seq));
                 true
             });
@@ -123,7 +124,7 @@ fn offer_video(
         let encoding = Encoding::Bytes;
         let sample =
             stamper.stamp(Instant::ZERO, Timestamp::default(), kind, encoding, Bytes::new());
-        ingress.offer(sample, |output, offered| {
+        ingress.offer(Instant::ZERO, sample, |output, offered| {
             got.push((output.port, offered.ok().map(|sample| sample.seq)));
             output.port != full
         });
@@ -197,4 +198,75 @@ fn an_output_that_is_replaced_again_does_not_begin_again() {
     // It is installed for itself again.
     install(&mut ingress, &[until(None)], 0);
     assert_eq!(offer(&mut ingress, &mut stamper, 4), [(0, 6)]);
+}
+
+/// Offers samples of 100 bytes at an instant. Returns the number of those that each port takes, and the reasons of the others.
+fn offer_at(
+    ingress: &mut Ingress<u32>,
+    now: Instant,
+    count: u64,
+) -> (Vec<u64>, Vec<(u32, DropReason)>) {
+    let (mut taken, mut dropped) = (vec![0; 2], Vec::new());
+    for seq in 0..count {
+        let payload = Bytes::from_static(&[7; 100]);
+        let sample = RawSample { seq, published_at: now, payload, ..RawSample::default() };
+        ingress.offer(now, sample, |output, offered| match offered {
+            Ok(_) => {
+                taken[output.port as usize] += 1;
+                true
+            }
+            Err(reason) => {
+                dropped.push((output.port, reason));
+                false
+            }
+        });
+    }
+    (taken, dropped)
+}
+
+#[test]
+fn best_effort_beyond_its_processor_time_is_dropped_and_contracts_are_not_charged() {
+    // 100 us and 1 us per byte: 0.2 ms per sample. Of half a processor, that is 2,500 samples per second.
+    let cost = CpuCost { sample_nanos: 100_000, byte_picos: 1_000_000 };
+    let budget = CpuBudget { cost, nanos_per_s: 500_000_000 };
+    let regulator = Arc::new(BestEffortRegulator::new(budget));
+    let mut ingress = Ingress::new(None);
+    let free = plan(hop(1), Rate::ALL, None);
+    let granted = OutputPlan { is_granted: true, ..plan(hop(2), Rate::ALL, None) };
+    install(&mut ingress, &[free.clone(), granted.clone()], 0);
+    let now = Instant::from_millis(100);
+    // Without a regulator, nothing is dropped.
+    assert_eq!(offer_at(&mut ingress, now, 50), (vec![50, 50], Vec::new()));
+    assert_eq!(ingress.processor_wait(now), Duration::ZERO);
+    ingress.set_processor(Some(&regulator));
+    let (taken, dropped) = offer_at(&mut ingress, now, 50);
+    // Five samples fill the burst of 1 ms, and one more may begin.
+    assert_eq!(taken, [6, 50]);
+    assert_eq!(dropped, vec![(0, DropReason::ProcessorBusy); 44]);
+    let wait = ingress.processor_wait(now);
+    assert_eq!(wait, Duration::from_micros(400));
+    assert_eq!(offer_at(&mut ingress, now + wait, 1), (vec![1, 1], Vec::new()));
+    // The same output under a contract, and then without one again.
+    let both = OutputPlan { is_granted: true, ..free.clone() };
+    install(&mut ingress, &[both, granted.clone()], 0);
+    assert_eq!(offer_at(&mut ingress, now, 50), (vec![50, 50], Vec::new()));
+    assert_eq!(ingress.processor_wait(now), Duration::ZERO);
+    install(&mut ingress, &[free, granted], 0);
+    assert_eq!(offer_at(&mut ingress, now, 50).0, [0, 50]);
+}
+
+#[test]
+fn samples_that_are_left_out_are_not_charged() {
+    let cost = CpuCost { sample_nanos: 500_000, byte_picos: 0 };
+    let budget = CpuBudget { cost, nanos_per_s: 1 };
+    let regulator = Arc::new(BestEffortRegulator::new(budget));
+    let mut ingress = Ingress::new(None);
+    ingress.set_processor(Some(&regulator));
+    install(&mut ingress, &[plan(hop(1), every(10), None)], 0);
+    let (taken, dropped) = offer_at(&mut ingress, Instant::from_millis(1), 30);
+    assert_eq!(
+        (taken, dropped),
+        (vec![3, 0], Vec::new()),
+        "two fill the burst, and one more passes"
+    );
 }

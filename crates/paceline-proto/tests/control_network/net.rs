@@ -278,6 +278,15 @@ impl Net {
                 }
             }
         }
+        self.check_processor(node);
+    }
+
+    /// Checks that contracts and best effort together have exactly the processor time of a node.
+    fn check_processor(&self, node: usize) {
+        let control = &self.nodes[node];
+        if let Some((best_effort, used)) = control.best_effort_time().zip(control.processor_use()) {
+            assert_eq!(best_effort.share().nanos_per_s + used.held, used.most, "node {node}");
+        }
     }
 
     /// Takes the messages of a hop that are in transit.

@@ -94,3 +94,50 @@ fn scaling_is_charged_to_the_processor_of_the_publisher() {
     assert_eq!(net.heard(kept), [left], "the offer is granted");
     net.assert_converged();
 }
+
+#[test]
+fn best_effort_gets_the_rest_of_the_processor_and_only_granted_outputs_are_not_charged() {
+    let mut net = costly();
+    let rest = |net: &Net| net.nodes[1].best_effort_time().unwrap().share().nanos_per_s;
+    assert_eq!(rest(&net), 300_000_000);
+    assert!(net.nodes[0].best_effort_time().is_none(), "its cost is not known");
+    let (left, right) = (net.publish(0, camera("left")), net.publish(0, camera("right")));
+    let free = net.subscribe(2, super::net::all("right"));
+    let first = net.subscribe(2, promised("left"));
+    net.settle();
+    // 25 samples per second of 10 ms.
+    assert_eq!(rest(&net), 50_000_000);
+    for (node, name) in ["publisher", "forwarder", "subscriber"].into_iter().enumerate() {
+        let is_granted = |publisher| {
+            net.outputs(node, publisher, Form::FULL).iter().map(|it| it.is_granted).collect()
+        };
+        let (granted, best_effort): (Vec<_>, Vec<_>) = (is_granted(left), is_granted(right));
+        assert_eq!((granted, best_effort), (vec![true], vec![false]), "{name}");
+    }
+    net.unsubscribe(first);
+    net.run(Duration::from_secs(5));
+    assert_eq!(rest(&net), 300_000_000);
+    assert_eq!(net.heard(free), [right]);
+}
+
+#[test]
+fn a_bound_on_a_path_without_a_capacity_is_best_effort_and_charged() {
+    let mut net = Net::chain(2);
+    net.join_over(0, 1, link("host", None), link("host", None));
+    let cost = CpuCost { sample_nanos: 1_000, byte_picos: 0 };
+    net.nodes[0].set_processor(CpuBudget { cost, nanos_per_s: 300_000_000 });
+    let left = net.publish(0, camera("left"));
+    let far = net.subscribe(1, promised("left"));
+    net.settle();
+    assert_eq!(net.heard(far), [left]);
+    let granted = |net: &Net, node: usize| {
+        let outputs = net.outputs(node, left, Form::FULL).iter();
+        outputs.map(|it| (it.target, it.is_granted)).collect::<Vec<_>>()
+    };
+    assert!(granted(&net, 0).iter().all(|(_, granted)| !granted), "{:?}", granted(&net, 0));
+    // On the publisher's own node, no link has to grant anything.
+    net.subscribe(0, promised("left"));
+    net.settle();
+    let here = (paceline_proto::plan::Target::Local, true);
+    assert!(granted(&net, 0).contains(&here), "{:?}", granted(&net, 0));
+}

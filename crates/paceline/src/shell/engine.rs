@@ -173,6 +173,8 @@ impl Engine {
             parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
         let groups = GroupBudget::within(&sources.memory);
+        let mut installer = Installer::new(groups.clone());
+        installer.set_processor(control.best_effort_time());
         // Before a hop comes up: the token precedes the record of this node.
         gate.show_token(clock::now(), &mut control);
         Self {
@@ -183,7 +185,7 @@ impl Engine {
             links,
             host_open: host.as_ref().is_some_and(|(host, _)| host.listens()),
             host,
-            installer: Installer::new(groups.clone()),
+            installer,
             ports: Ports::default(),
             groups,
             records: sources.memory.own_share().charge(MemoryKind::Kept, 0),

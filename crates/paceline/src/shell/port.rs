@@ -232,5 +232,5 @@ pub(crate) fn offer(
     mut take: impl FnMut(&mut Port, Result<RawSample, DropReason>) -> bool,
 ) {
     ingress.join(&targets, &sample, |port, group| port.join(now, group, Some(&sample)));
-    ingress.offer_to(targets, sample, |output, sample| take(&mut output.port, sample));
+    ingress.offer_to(targets, (now, sample), |output, sample| take(&mut output.port, sample));
 }

@@ -48,6 +48,7 @@ mod rogue;
 mod scenarios;
 mod segment;
 mod shared;
+mod slow_core;
 mod spare;
 mod stale;
 mod starved;

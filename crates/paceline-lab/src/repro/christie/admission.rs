@@ -3,13 +3,13 @@
 
 use super::paper::{PACKET, RING, RouterCosts};
 use anyhow::{Context as _, Result};
-use paceline_admit::cpu::{CpuBudget, CpuCost};
+use paceline_admit::cpu::{BestEffortRegulator, CpuBudget, CpuCost};
 use paceline_admit::{
     Admission, AdmissionResult, AdmissionTest, Holder, LinkParameters, LinkRefusal, StreamDemand,
     Traffic, Trunk,
 };
 use paceline_sched::police::Dual;
-use paceline_sched::{Capacity, Duration};
+use paceline_sched::{Capacity, Duration, Instant};
 
 /// The share of the processor that reservations may use, in nanoseconds per second: 95 %, as on the
 /// links of a node.
@@ -68,6 +68,15 @@ impl Host {
         self.input.set_cpu_elsewhere(self.output.ledger().held.cpu);
         self.streams += 1;
         reserve(&mut self.input, Trunk(self.streams), request)
+    }
+
+    /// Returns the product's regulator of packets without a contract, which cost `cost` each: they may use the processor time
+    /// that contracts leave, as in a node.
+    pub(super) fn best_effort(&self, cost: CpuCost, burst: Duration) -> BestEffortRegulator {
+        let budget = CpuBudget { cost, nanos_per_s: BUDGET };
+        let regulator = BestEffortRegulator::with_burst(budget, burst);
+        regulator.set_rate(Instant::ZERO, BUDGET.saturating_sub(self.processor()));
+        regulator
     }
 
     /// Reserves a stream of high priority.

@@ -4,9 +4,11 @@
 //! otherwise not interrupted. The order of forwarding is the product's static priority.
 
 use super::paper::RouterCosts;
+use paceline_admit::cpu::BestEffortRegulator;
 use paceline_sched::discipline::{Eligibility, Head, ServiceClass, StreamIndex, Terms};
 use paceline_sched::{Discipline, Duration, Instant, Policy, Scheduler as _};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// The priority of a stream at the router.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -60,6 +62,8 @@ pub(super) struct Router {
     /// The stream in service, and the time that its packet still needs.
     serving: Option<(StreamIndex, Duration)>,
     now: Instant,
+    /// Drops packets of low priority after their reception; `None` drops none.
+    pub(super) regulator: Option<Arc<BestEffortRegulator>>,
     pub(super) observed: Observed,
 }
 
@@ -86,6 +90,7 @@ impl Router {
             receive_left: Duration::ZERO,
             serving: None,
             now: Instant::ZERO,
+            regulator: None,
             observed: Observed::default(),
         }
     }
@@ -136,6 +141,11 @@ impl Router {
         let Some(priority) = self.queues.get(&packet.stream.0).map(|queue| queue.priority) else {
             return;
         };
+        let regulator = self.regulator.as_ref().filter(|_| priority == Priority::Low);
+        if regulator.is_some_and(|regulator| !regulator.take(self.now, packet.bytes)) {
+            self.observed.dropped_low += 1;
+            return;
+        }
         let depth = self.depth(priority);
         if depth >= self.buffers {
             match priority {

@@ -9,12 +9,14 @@ use super::film::FRAMES;
 use super::paper::{BUFFERS, FRAMES_PER_S, PACKET, RING, RouterCosts, TimerBucket};
 use super::router::{Observed, Packet, Priority, Router};
 use crate::bench::stats::{self, float};
+use paceline_admit::cpu::BestEffortRegulator;
 use paceline_sched::capacity::{Capacity, ZeroCapacity};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::police::{Combined, Conformance, Constraint, ConstraintError, PolicedUnit};
 use paceline_sched::{Duration, Instant};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 const VIDEO: StreamIndex = StreamIndex(0);
 const ACKNOWLEDGEMENTS: StreamIndex = StreamIndex(1);
@@ -88,13 +90,23 @@ impl Video {
     }
 }
 
+/// The place at which the product's regulator of best effort drops packets.
+#[derive(Clone, Debug)]
+pub(super) enum Regulated {
+    /// Nowhere.
+    Not,
+    /// In the sender, before they cost the router anything.
+    AtSender(Arc<BestEffortRegulator>),
+    /// In the router, after it has received them.
+    AtRouter(Arc<BestEffortRegulator>),
+}
+
 /// Background traffic of equal packets at equal intervals.
 #[derive(Clone, Debug)]
 pub(super) struct Background {
     pub(super) bytes: u64,
     pub(super) packets_per_s: u64,
-    /// Packets that do not conform are dropped at the sender; `None` sends all.
-    pub(super) police: Option<Combined>,
+    pub(super) regulated: Regulated,
 }
 
 /// The parameters of a run.
@@ -186,7 +198,10 @@ struct Testbed {
 /// Runs a setup for its time.
 pub(super) fn run(setup: Setup) -> Result<Outcome, ZeroCapacity> {
     let ring = Capacity::from_bits_per_s(RING)?;
-    let router = Router::new(setup.costs, setup.buffers, &PRIORITIES);
+    let mut router = Router::new(setup.costs, setup.buffers, &PRIORITIES);
+    if let Some(Background { regulated: Regulated::AtRouter(regulator), .. }) = &setup.background {
+        router.regulator = Some(regulator.clone());
+    }
     let mut events = BinaryHeap::new();
     let start = |there: bool, event| there.then_some(Reverse((Instant::ZERO, event)));
     events.extend(start(setup.video.is_some(), Event::Frame));
@@ -321,13 +336,15 @@ impl Testbed {
     }
 
     fn send_background(&mut self, now: Instant) {
-        let Some(Background { bytes, packets_per_s, police }) = &mut self.setup.background else {
+        let Some(Background { bytes, packets_per_s, regulated }) = &self.setup.background else {
             return;
         };
         let (bytes, next) = (*bytes, now + Duration::from_secs(1).mul_div(1, *packets_per_s));
-        let conforms =
-            police.as_mut().is_none_or(|it| it.police(now, bytes) == Conformance::Conforms);
-        if conforms {
+        let passes = match regulated {
+            Regulated::AtSender(regulator) => regulator.take(now, bytes),
+            Regulated::Not | Regulated::AtRouter(_) => true,
+        };
+        if passes {
             let at = now + self.ring.time_for(bytes);
             self.schedule(at, Event::Arrives(BACKGROUND.0, bytes, false));
         }

@@ -54,6 +54,7 @@ impl Carried<'_, '_> {
             Some(pair) if !booked && output.contract.is_some() => OutputPlan {
                 contract: None,
                 demand: None,
+                is_granted: false,
                 level: None,
                 slack: Duration::ZERO,
                 max_wait: pair.spec.max_wait(),

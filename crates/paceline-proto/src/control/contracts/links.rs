@@ -7,11 +7,11 @@ use crate::control::data::spec::HopInfo;
 use crate::control::membership::registry::Registry;
 use crate::ids::{NodeId, PublisherId};
 use crate::plan::StreamNames;
-use paceline_admit::cpu::{CpuBudget, CpuCost};
+use paceline_admit::cpu::{BestEffortRegulator, CpuBudget, CpuCost};
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
 use paceline_admit::{AdmissionTest, LinkParameters, QueueSpace};
 use paceline_sched::curve::RATE_MAX;
-use paceline_sched::{Capacity, Instant, Policy};
+use paceline_sched::{Capacity, Duration, Instant, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -98,6 +98,8 @@ pub(in crate::control) struct Links {
     ids: u32,
     /// The processor time for promises on this host; `None` if the cost of samples was never measured.
     pub(in crate::control) processor: Option<CpuBudget>,
+    /// Limits best effort to the rest of that time.
+    pub(in crate::control) best_effort: Option<Arc<BestEffortRegulator>>,
     /// The queue space for contracts of all links and subscribers, in bytes on the wire.
     pub(in crate::control) host_buffer: Option<u64>,
 }
@@ -152,6 +154,12 @@ fn under(policy: Policy, spec: LinkParameters) -> LinkParameters {
 }
 
 impl Links {
+    /// Sets the processor time of this host, effective from the next [`Self::follow`].
+    pub(in crate::control) fn set_processor(&mut self, budget: CpuBudget) {
+        self.processor = Some(budget);
+        self.best_effort = Some(Arc::new(BestEffortRegulator::new(budget)));
+    }
+
     /// Sets the discipline and carrier of a link, effective from the next [`Self::follow`].
     pub(in crate::control) fn set_discipline(
         &mut self,
@@ -277,7 +285,12 @@ impl Links {
             // A link without a capacity promises nothing about its queue.
             let (buffer, cpu) = (line.buffer(), self.processor);
             let host_buffer = host_buffer.filter(|_| buffer.is_some());
-            let spec = |spec| LinkParameters { cpu, buffer, host_buffer, ..spec };
+            // Best effort may use its burst of the processor while a sample of a contract waits for it.
+            let busy = cpu.and(buffer).map_or(Duration::ZERO, |_| BestEffortRegulator::BURST);
+            let spec = |spec: LinkParameters| {
+                let latency = spec.latency.saturating_add(busy);
+                LinkParameters { cpu, buffer, host_buffer, latency, ..spec }
+            };
             specs.push((line.id, spec(line.parameters())));
             let classes = line.classes.iter();
             specs.extend(classes.map(|(name, id)| (*id, spec(line.class_parameters(name)))));

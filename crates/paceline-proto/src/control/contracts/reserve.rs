@@ -176,6 +176,19 @@ impl Control {
             self.contracts.admission.report_silence(pair, refusal);
             self.dirty = true;
         }
+        self.share_processor();
+    }
+
+    /// Gives best effort the processor time that is not reserved. Time of requests that are not answered yet counts as reserved:
+    /// contracts and best effort together never have more than the budget.
+    fn share_processor(&self) {
+        let Some((regulator, used)) = self.best_effort_time().zip(self.processor_use()) else {
+            return;
+        };
+        let left = used.most.saturating_sub(used.held);
+        if regulator.share().nanos_per_s != left {
+            regulator.set_rate(self.now, left);
+        }
     }
 
     fn follow(&mut self, output: ReserveOutput) {

@@ -102,6 +102,9 @@ fn blank(publisher: &PublisherSpec, target: Target, form: Form) -> OutputPlan {
 
 /// Fills in the fields that depend on the subscriptions of an output.
 fn output(mut plan: OutputPlan, behind: &[&Pair<'_>]) -> OutputPlan {
+    // A subscription on the publisher's own node needs no grant of a link.
+    let is_here = |pair: &&&Pair<'_>| pair.split().hops() == 0 && pair.ask().is_some();
+    plan.is_granted = behind.iter().any(|pair| is_here(&pair) || pair.is_reserved());
     plan.aligned = behind.iter().any(|pair| pair.ask().is_some());
     plan.subscriptions = behind.iter().map(|pair| pair.subscription).collect();
     let requested = behind.iter().map(|pair| pair.request.retransmit);

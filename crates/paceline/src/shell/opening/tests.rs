@@ -41,7 +41,12 @@ impl Ends {
         let (port, end) = ring(StreamIndex(0), Arc::new(link));
         let plan = OutputPlan::new(Target::Hop(NodeId(1)), Form::FULL);
         let outputs = vec![(plan, Some(Port::Ring(port)))];
-        self.installs.post(Installation { period: None, groups: GroupBudget::default(), outputs });
+        self.installs.post(Installation {
+            period: None,
+            groups: GroupBudget::default(),
+            processor: None,
+            outputs,
+        });
         end
     }
 }

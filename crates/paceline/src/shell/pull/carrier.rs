@@ -77,13 +77,13 @@ impl Carrier {
             if !self.is_wanted() {
                 return false;
             }
-            if !self.wait_for_room() {
+            if !self.wait_for_room() && !self.wait_for_processor() {
                 break;
             }
         }
         self.last = Some(sample.seq);
         let now = clock::now();
-        self.ingress.offer(sample, |output, sample| output.port.take(now, sample));
+        self.ingress.offer(now, sample, |output, sample| output.port.take(now, sample));
         self.shared.published.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -92,6 +92,13 @@ impl Carrier {
         let ingress = &mut self.ingress;
         let installs = &self.shared.installs;
         installs.collect(&mut self.seen, |it| it.apply(ingress, |_, port| drop(port)));
+    }
+
+    /// Waits a while for processor time that contracts leave; returns false if there is some.
+    fn wait_for_processor(&self) -> bool {
+        let wait = self.ingress.processor_wait(clock::now());
+        std::thread::sleep(Duration::from(wait).min(LOOK_EVERY));
+        !wait.is_zero()
     }
 
     /// Waits a while for a full output; returns false if none is full.
