@@ -6,10 +6,10 @@ use paceline::{Capacity, Late, Pattern, Tag};
 use paceline_record::{Asked, RecordedRun, RecordedStream};
 use paceline_sched::Duration;
 use paceline_sim::impair::Impairment;
-use paceline_tool::exit;
 use paceline_sim::scenario::{
     Content, Lifetime, NodePlan, Plan, Protocol, PublisherPlan, SubscriberPlan, Wiring,
 };
+use paceline_tool::exit;
 use std::num::NonZeroU32;
 
 /// The time before the first sample, in which the nodes meet and the contracts are granted.

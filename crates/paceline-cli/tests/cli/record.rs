@@ -73,9 +73,12 @@ fn received_samples_are_in_the_file_with_times_and_numbers() {
     let judged = host.run(&["judge", arg(&out), "--json"]).json();
     assert_eq!(judged[0]["streams"][0]["verdict"], "kept");
     assert_eq!(judged[0]["samples"], samples);
+    repeats_in_virtual_time(&host, &out, samples);
+}
 
-    // The same load in virtual time, over the recorded path and over a thinner one.
-    let same = host.run(&["whatif", arg(&out), "--json"]);
+/// Repeats a recording of one camera over its path, and over a thinner one.
+fn repeats_in_virtual_time(host: &Host, out: &std::path::Path, samples: u64) {
+    let same = host.run(&["whatif", arg(out), "--json"]);
     assert_eq!(same.code, Some(0), "{same:?}");
     let stream = &same.json()[0]["streams"][0];
     assert_eq!(stream["verdict"], "granted");
@@ -83,16 +86,16 @@ fn received_samples_are_in_the_file_with_times_and_numbers() {
     let rates = (&stream["simulated"]["rate_millihertz"], &stream["recorded"]["rate_hz"]);
     let (simulated, recorded) = (rates.0.as_f64().unwrap() / 1_000.0, rates.1.as_f64().unwrap());
     assert!((simulated / recorded - 1.0).abs() < 0.1, "{simulated} of {recorded} Hz");
-    let thinner = host.run(&["whatif", arg(&out), "--capacity", "host=50kbit"]);
+    let thinner = host.run(&["whatif", arg(out), "--capacity", "host=50kbit"]);
     assert_eq!(thinner.code, Some(3), "{thinner:?}");
     let text = thinner.text();
     assert!(text.contains("link 'host' of") && text.contains("try --max-hz"), "{text}");
     let fewer = ["--set", "robot/camera.max_hz=1", "--set", "robot/*.within=5s"];
     let fewer =
-        host.run(&[&["whatif", arg(&out), "--capacity", "host=50kbit"], &fewer[..]].concat());
+        host.run(&[&["whatif", arg(out), "--capacity", "host=50kbit"], &fewer[..]].concat());
     assert_eq!(fewer.code, Some(0), "{fewer:?}");
     for (wrong, named) in [("up=1mbit", "no link of that name"), ("fast", "fast")] {
-        let wrong = host.run(&["whatif", arg(&out), "--capacity", wrong]);
+        let wrong = host.run(&["whatif", arg(out), "--capacity", wrong]);
         assert_eq!(wrong.code, Some(2), "{wrong:?}");
         assert!(wrong.stderr.contains(named), "{wrong:?}");
     }

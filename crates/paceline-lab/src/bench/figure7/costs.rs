@@ -7,7 +7,7 @@ use paceline_sched::time::Duration;
 use paceline_sched::turns::host::{Host, Senders, run};
 use paceline_sched::turns::{Budget, Cost, Pace};
 
-/// The number of runs. The best one counts, because the others were disturbed.
+/// The number of runs. The best one counts: other runs were disturbed.
 const RUNS: u32 = 7;
 const VIRTUAL: Duration = Duration::from_millis(200);
 

@@ -22,7 +22,7 @@ impl ByteBucket {
         Self { tokens: 0, per_tick: i64::try_from(per_tick).unwrap_or(i64::MAX) }
     }
 
-    /// Adds the bytes of a tick; at most those of two are kept.
+    /// Adds the bytes of a tick; the bytes of at most two ticks are kept.
     pub(super) fn fill(&mut self) {
         self.tokens = (self.tokens + self.per_tick).min(2 * self.per_tick);
     }
