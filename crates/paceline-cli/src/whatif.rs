@@ -126,7 +126,8 @@ fn comparison<'a>(flow: &'a Flow, judged: &'a Judgement) -> Comparison<'a> {
         (None, Some(_)) => "granted",
         (None, None) => "best_effort",
     };
-    let recorded = judged.streams.iter().find(|stream| stream.tag == flow.publisher);
+    let recorded =
+        judged.streams.iter().find(|stream| stream.tag.trim_start_matches('/') == flow.publisher);
     Comparison {
         tag: &flow.publisher,
         verdict,
@@ -173,7 +174,7 @@ fn render(report: &Report<'_>) -> String {
     let mut text = format!("{}: {:.1} s\n", report.file, report.seconds);
     for link in &report.links {
         let capacity = link.capacity_bits_per_s.map_or_else(
-            || "no capacity is recorded; give --capacity".to_owned(),
+            || "no capacity".to_owned(),
             |bits| {
                 let used = link.used_ppm.unwrap_or_default() / 10_000;
                 format!("{}, {used} % used", show::bits(bits))

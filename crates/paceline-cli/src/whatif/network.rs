@@ -9,7 +9,8 @@ use paceline_sim::impair::Impairment;
 use paceline_sim::scenario::{
     Content, Lifetime, NodePlan, Plan, Protocol, PublisherPlan, SubscriberPlan, Wiring,
 };
-use paceline_tool::exit;
+use paceline_tool::{exit, show};
+use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 
 /// The time before the first sample, in which the nodes meet and the contracts are granted.
@@ -27,30 +28,43 @@ const PATH: &str = "path";
 pub(super) fn plan(run: &RecordedRun, changes: &Changes) -> anyhow::Result<(Plan, Vec<String>)> {
     let recorder = run.recorder.clone().unwrap_or_else(|| RECORDER.to_owned());
     let far = |stream: &&RecordedStream| stream.node != recorder && !stream.samples.is_empty();
-    let streams: Vec<&RecordedStream> = run.streams.iter().filter(far).collect();
-    let times = || streams.iter().flat_map(|stream| &stream.samples).map(|(at, _)| *at);
+    let (mut streams, mut left_out) = (Vec::new(), Vec::new());
+    for stream in run.streams.iter().filter(far) {
+        match tag_of(&stream.tag) {
+            Some(tag) => streams.push((tag, stream)),
+            None => left_out.push(stream.tag.as_str()),
+        }
+    }
+    if !left_out.is_empty() {
+        show::note(&format!("left out, because they are no tags: {}", left_out.join(", ")));
+    }
+    let times = || streams.iter().flat_map(|(_, stream)| &stream.samples).map(|(at, _)| *at);
     let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
     let duration = Duration::from_nanos(last - first).saturating_add(TAIL);
     let mut network = Network::new(duration);
-    for stream in &streams {
-        network.add(stream, (&recorder, first), changes)?;
+    for (tag, stream) in &streams {
+        network.add((tag, stream), (&recorder, first), changes);
     }
     let place = network.node(&recorder);
-    let mut tags: Vec<&str> = streams.iter().map(|stream| stream.tag.as_str()).collect();
-    tags.dedup();
-    for tag in tags {
-        let pattern = Pattern::new(tag).map_err(|error| anyhow!("tag '{tag}': {error}"))?;
+    let tags: BTreeSet<&Tag> = streams.iter().map(|(tag, _)| tag).collect();
+    for tag in &tags {
+        let pattern = Pattern::new(tag.as_str());
+        let pattern = pattern.map_err(|error| anyhow!("tag '{}': {error}", tag.as_str()))?;
         let mut subscriber = SubscriberPlan::new(place, pattern);
         if let Some(asked) = &run.asked {
             request(&mut subscriber, asked);
         }
-        let tag = tag.parse::<Tag>().map_err(|error| anyhow!("tag '{tag}': {error}"))?;
-        let changed = changes.requests.iter().filter(|change| change.tags.matches(&tag));
+        let changed = changes.requests.iter().filter(|change| change.tags.matches(tag));
         changed.for_each(|change| change.apply(&mut subscriber));
         network.plan.subscribers.push(subscriber);
     }
-    network.check(run, changes).map_err(exit::usage)?;
+    network.check(&tags, changes).map_err(exit::usage)?;
     Ok((network.plan, network.links))
+}
+
+/// Returns the tag of a topic. Topics of ROS begin with a slash.
+fn tag_of(topic: &str) -> Option<Tag> {
+    topic.trim_start_matches('/').parse().ok()
 }
 
 /// Sets the recorded request.
@@ -98,10 +112,10 @@ impl Network {
     /// Adds a stream, with the nodes and links of its path.
     fn add(
         &mut self,
-        stream: &RecordedStream,
+        (tag, stream): (&Tag, &RecordedStream),
         (recorder, first): (&str, u64),
         changes: &Changes,
-    ) -> anyhow::Result<()> {
+    ) {
         let source = if stream.node.is_empty() { "publisher" } else { &stream.node };
         let mut path: Vec<(&str, Option<&str>, Option<u64>)> = stream
             .hops
@@ -116,12 +130,10 @@ impl Network {
             self.connect((from, to), (*link, *capacity), changes);
         }
         let node = self.node(path.first().map_or(source, |(name, _, _)| *name));
-        let tag = stream.tag.parse::<Tag>();
-        let tag = tag.map_err(|error| anyhow!("tag '{}': {error}", stream.tag))?;
         let bytes = stream.samples.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
         self.plan.publishers.push(PublisherPlan {
             node,
-            tag,
+            tag: tag.clone(),
             content: if stream.kind == "picture" { Content::Pictures } else { Content::Data },
             period: period(stream),
             bytes,
@@ -134,7 +146,6 @@ impl Network {
                 .map(|(at, bytes)| (Duration::from_nanos(at - first), *bytes))
                 .collect(),
         });
-        Ok(())
     }
 
     /// Adds the link between two nodes, once.
@@ -165,7 +176,7 @@ impl Network {
     }
 
     /// Checks that each change applies to something.
-    fn check(&self, run: &RecordedRun, changes: &Changes) -> Result<(), String> {
+    fn check(&self, tags: &BTreeSet<&Tag>, changes: &Changes) -> Result<(), String> {
         let named = changes.capacities.iter().filter_map(|change| change.link.as_deref());
         for link in named {
             let start = format!("{link} from ");
@@ -177,11 +188,9 @@ impl Network {
                 ));
             }
         }
-        let tags: Vec<Tag> =
-            run.streams.iter().filter_map(|stream| stream.tag.parse().ok()).collect();
         for change in &changes.requests {
             if !tags.iter().any(|tag| change.tags.matches(tag)) {
-                let known: Vec<&str> = tags.iter().map(Tag::as_str).take(10).collect();
+                let known: Vec<&str> = tags.iter().map(|tag| tag.as_str()).take(10).collect();
                 return Err(format!(
                     "--set {}: no stream of that tag; the recording has: {}",
                     change.tags.as_str(),
