@@ -13,7 +13,8 @@ const IGNORED: &[(&str, &str, &str)] = &[
     ("paceline-time", "truth", "a_billion"),
     ("paceline-proto", "control_network", "a_hundred_thousand"),
     ("paceline-record", "round", "a_thousand"),
-    // A flood on a slow core without a calibration, for comparison.
+    // A flood on a slow core, and the same without a calibration, for comparison.
+    ("paceline", "live", "slow_core::a_flood_of_small_samples_breaks"),
     ("paceline", "live", "slow_core::without_a_calibration"),
     // Frames of a neighbour with several rights.
     ("paceline-fuzz", "hostile", "ten_million"),

@@ -230,8 +230,17 @@ impl ScaleTask {
             let budget = lock(&self.terms).budget;
             let sample = matches!(work, Work::Sample(_));
             self.measure(|| working.carry_out(work, budget));
-            if working.places.failed() >= FAILED_MAX && self.form.converts() {
-                self.pool.costs().note_failed(self.publisher);
+            if working.places.failed() >= FAILED_MAX
+                && self.form.converts()
+                && self.pool.costs().note_failed(self.publisher)
+            {
+                // Once, and not subject to the limit of other messages: nothing is tried again that could name the problem.
+                let problem = working.places.problem();
+                tracing::warn!(
+                    "publisher {}: {FAILED_MAX} samples in sequence could not be scaled, so other sizes are refused from now \
+                     on: {problem}",
+                    self.publisher
+                );
             }
             if sample {
                 break;

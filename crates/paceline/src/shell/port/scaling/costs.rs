@@ -73,11 +73,11 @@ impl Costs {
         cost.promised = promised;
     }
 
-    /// Records that a publisher's pictures cannot be scaled, unless another form of them was scaled lately.
-    pub(super) fn note_failed(&mut self, publisher: PublisherId) {
-        if !self.keys(publisher).any(|(_, cost)| cost.bytes.get() > 0) {
-            self.failed.insert(publisher);
-        }
+    /// Records that a publisher's pictures cannot be scaled, unless another form of them was scaled lately. Returns true if that
+    /// is new.
+    pub(super) fn note_failed(&mut self, publisher: PublisherId) -> bool {
+        let works = self.keys(publisher).any(|(_, cost)| cost.bytes.get() > 0);
+        !works && self.failed.insert(publisher)
     }
 
     /// Returns true if a publisher's pictures could not be scaled. They are not tried again.

@@ -45,6 +45,7 @@ impl Pictures {
             let scaled = self.convert(&job.sample, budget);
             if let Err(error) = &scaled {
                 crate::warn_limited!("picture {seq} cannot be scaled to {}: {error}", self.form);
+                places.set_problem(error);
             }
             let saved = self.scaler.saved();
             bytes = scaled.as_ref().ok().map(|scaled| scaled.payload.len() + saved);

@@ -31,16 +31,28 @@ pub(super) struct Places {
     group: Group,
     /// The samples since the last result that could not be scaled.
     failed: u64,
+    /// The problem of the last one of them.
+    problem: Option<String>,
 }
 
 impl Places {
     pub(super) fn new(groups: GroupBudget) -> Self {
-        Self { places: Vec::new(), group: Group::new(groups), failed: 0 }
+        Self { places: Vec::new(), group: Group::new(groups), failed: 0, problem: None }
     }
 
     /// Returns the number of samples since the last result that could not be scaled.
     pub(super) const fn failed(&self) -> u64 {
         self.failed
+    }
+
+    /// Notes why a sample could not be scaled.
+    pub(super) fn set_problem(&mut self, why: &str) {
+        self.problem = Some(why.to_owned());
+    }
+
+    /// Returns why the last one of the failed samples could not be scaled; empty if it is unknown.
+    pub(super) fn problem(&self) -> &str {
+        self.problem.as_deref().unwrap_or_default()
     }
 
     /// Forgets the pictures so far.
@@ -136,6 +148,9 @@ impl Takers for Places {
 
     fn fail(&mut self, seq: u64, reason: DropReason, why: &str) {
         tracing::debug!("video {seq}: {why}");
+        if reason == DropReason::CannotScale {
+            self.set_problem(why);
+        }
         self.count(ALL, reason, 1);
     }
 }
