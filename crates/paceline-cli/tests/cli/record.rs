@@ -86,13 +86,13 @@ fn repeats_in_virtual_time(host: &Host, out: &std::path::Path, samples: u64) {
     let rates = (&stream["simulated"]["rate_millihertz"], &stream["recorded"]["rate_hz"]);
     let (simulated, recorded) = (rates.0.as_f64().unwrap() / 1_000.0, rates.1.as_f64().unwrap());
     assert!((simulated / recorded - 1.0).abs() < 0.1, "{simulated} of {recorded} Hz");
-    let thinner = host.run(&["whatif", arg(out), "--capacity", "path=50kbit"]);
+    let thinner = host.run(&["whatif", arg(out), "--capacity", "path=200kbit"]);
     assert_eq!(thinner.code, Some(3), "{thinner:?}");
     let text = thinner.text();
     assert!(text.contains("link 'path' of") && text.contains("try --max-hz"), "{text}");
     let fewer = ["--set", "robot/camera.max_hz=1", "--set", "robot/*.within=5s"];
     let fewer =
-        host.run(&[&["whatif", arg(out), "--capacity", "path=50kbit"], &fewer[..]].concat());
+        host.run(&[&["whatif", arg(out), "--capacity", "path=200kbit"], &fewer[..]].concat());
     assert_eq!(fewer.code, Some(0), "{fewer:?}");
     for (wrong, named) in [("up=1mbit", "no link of that name"), ("fast", "fast")] {
         let wrong = host.run(&["whatif", arg(out), "--capacity", wrong]);
