@@ -142,7 +142,8 @@ fn crowd(endpoint: &str, count: u64, (seconds, last): (u64, u64)) {
     while began.elapsed() < Duration::from_secs(seconds) {
         let (start, newcomer) = (Instant::now(), isolated("newcomer", [radio().connect(endpoint)]));
         let joined = || operator.nodes().iter().any(|(id, _)| *id == newcomer.id());
-        slowest = slowest.max(wait_within("a newcomer joins", Duration::from_secs(2), joined));
+        // The time depends on the host and is printed. `paceline-fuzz`'s test `member` checks its bound of 2 s.
+        slowest = slowest.max(wait_until("a newcomer joins", joined));
         promised.run(Duration::from_secs(1).saturating_sub(start.elapsed()));
         let (bytes, time) = (crowd.bytes(), start.elapsed());
         let rate = (bytes - before) * 8_000 / u64::try_from(time.as_millis()).unwrap();
