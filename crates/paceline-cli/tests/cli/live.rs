@@ -236,11 +236,17 @@ fn a_stream_is_published_from_its_first_whole_picture() {
     let films = "ffmpeg -v error -f lavfi -i testsrc=size=160x120:rate=10 -t 3 -c:v libx264 -bf 0 -g 10 film.264 && \
                  ffmpeg -v error -f lavfi -i testsrc=size=160x120:rate=10 -t 3 -c:v mjpeg film.mjpeg";
     assert!(shell(&host, films).status().unwrap().success());
-    for (tag, encoding, left_out) in [
-        ("film.264", "video/h264", "pictures need earlier ones and are left out"),
-        ("film.mjpeg", "image/jpeg", " bytes at byte 0 is skipped: no jpeg picture at byte 0: "),
+    // Pictures that arrive at once, before the publisher is connected, replace each other: only the newest is certain.
+    for (tag, encoding, left_out, count) in [
+        ("film.264", "video/h264", "pictures need earlier ones and are left out", "20"),
+        (
+            "film.mjpeg",
+            "image/jpeg",
+            " bytes at byte 0 is skipped: no jpeg picture at byte 0: ",
+            "1",
+        ),
     ] {
-        let sub = subscribe(&host, tag, &host.path(&format!("out-{tag}")), "20");
+        let sub = subscribe(&host, tag, &host.path(&format!("out-{tag}")), count);
         host.wait_for_subscriptions(1);
         let line = format!(
             "tail -c +1500 {tag} | paceline pub {tag} - --encoding {encoding} --hz 10 --late --json"
@@ -248,7 +254,8 @@ fn a_stream_is_published_from_its_first_whole_picture() {
         let source = Running::gathered(shell(&host, &line).spawn().unwrap()).ended();
         source.said(0, left_out);
         assert!(last_report(&source)["left_out"].as_u64() > Some(0), "{source:?}");
-        assert_eq!(sub.ended().code, Some(0));
+        let sub = sub.ended();
+        assert_eq!(sub.code, Some(0), "{sub:?} {source:?}");
         decoded(&host.path(&format!("out-{tag}")));
     }
     // Damage between two pictures is an error, as in a file.
