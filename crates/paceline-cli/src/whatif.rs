@@ -64,6 +64,8 @@ struct Comparison<'a> {
 struct Report<'a> {
     file: String,
     seconds: f64,
+    /// Samples that did not arrive in the recorded run and are simulated with the size of the one before.
+    filled: u64,
     /// The capacity of each simulated link in bits per second; null without one.
     links: Vec<LinkLine>,
     streams: Vec<Comparison<'a>>,
@@ -88,7 +90,6 @@ pub(crate) fn run(args: &WhatifArgs) -> anyhow::Result<ExitCode> {
         discipline: args.discipline,
     };
     let (plan, names) = network::plan(&recorded, &changes)?;
-    let names = names.as_slice();
     if plan.subscribers.is_empty() {
         bail!(
             "{}: no stream of another node: all samples were published at the recorder; record at another node",
@@ -99,14 +100,15 @@ pub(crate) fn run(args: &WhatifArgs) -> anyhow::Result<ExitCode> {
     let report = Report {
         file: file.display().to_string(),
         seconds: judged.seconds,
-        links: links(&plan, names, &summary),
+        filled: recorded.streams.iter().map(|stream| stream.filled).sum(),
+        links: links(&plan, &names, &summary),
         streams: summary
             .flows
             .iter()
-            .map(|flow| Comparison {
-                refused: flow.refused.as_ref().map(|reason| with_names(reason, &plan, names)),
-                dropped_on_links: dropped(&summary, &flow.publisher),
-                ..comparison(flow, &judged)
+            .map(|flow| {
+                let refused = flow.refused.as_ref();
+                let refused = refused.map(|reason| with_names(reason, &plan, &names));
+                Comparison { refused, ..comparison(flow, &judged, &summary) }
             })
             .collect(),
     };
@@ -119,7 +121,7 @@ pub(crate) fn run(args: &WhatifArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn comparison<'a>(flow: &'a Flow, judged: &'a Judgement) -> Comparison<'a> {
+fn comparison<'a>(flow: &'a Flow, judged: &'a Judgement, summary: &Summary) -> Comparison<'a> {
     let verdict = match (&flow.refused, &flow.windows) {
         (Some(_), _) => "refused",
         (None, Some(windows)) if windows.violated > 0 => "broken",
@@ -133,7 +135,7 @@ fn comparison<'a>(flow: &'a Flow, judged: &'a Judgement) -> Comparison<'a> {
         verdict,
         recorded,
         simulated: flow,
-        dropped_on_links: BTreeMap::new(),
+        dropped_on_links: dropped(summary, &flow.publisher),
         refused: None,
     }
 }
@@ -172,6 +174,9 @@ fn links(plan: &Plan, names: &[String], summary: &Summary) -> Vec<LinkLine> {
 
 fn render(report: &Report<'_>) -> String {
     let mut text = format!("{}: {:.1} s\n", report.file, report.seconds);
+    if report.filled > 0 {
+        text.push_str(&format!("{} samples that did not arrive are filled in\n", report.filled));
+    }
     for link in &report.links {
         let capacity = link.capacity_bits_per_s.map_or_else(
             || "no capacity".to_owned(),

@@ -153,7 +153,7 @@ impl BestEffortRegulator {
         }
     }
 
-    /// Lengthens or shortens the time that pays for what is unpaid, for another rate.
+    /// Converts the time that pays for the unpaid charges to another rate.
     fn rescale(&self, now: u64, (before, after): (u64, u64)) {
         let longer = |paid_at: u64| {
             Some(now.saturating_add(scaled(paid_at.saturating_sub(now), before, after)))

@@ -169,7 +169,7 @@ impl Session<'_> {
                     rate_hz: total.rate_hz(),
                     expected_hz: expected.map(round3),
                     late: total.late,
-                    overdue: self.subscriber.overdue(),
+                    overdue: self.subscriber.overdue().min(total.late),
                     missing,
                     dropped,
                     age_us: ages,
@@ -205,7 +205,8 @@ impl Session<'_> {
             (None, Some(reason)) => format!("; {reason}"),
             (None, None) => String::new(),
         };
-        let waited = waited_here(self.subscriber.overdue());
+        // Overdue samples that were dropped count there.
+        let waited = waited_here(self.subscriber.overdue().min(*late));
         let text = format!(
             "delivered {delivered} samples, {bytes} bytes{age}; late {late}{waited}; missing {missing}; dropped {}{}{fewer}",
             show::drops(&dropped),

@@ -116,6 +116,16 @@ fn a_short_loss_beyond_the_tolerance_breaks_a_contract_whatever_the_mean() {
 }
 
 #[test]
+fn a_place_replaces_no_pause_as_the_reason() {
+    let mut health = read(&request(max(10), None, None), &[(10, 0, 0, 30), (0, 0, 0, 0)]);
+    health.lost_before = 0;
+    let pause = health.reason.clone();
+    assert!(pause.as_ref().unwrap().starts_with("no sample for"));
+    health.set_place("on link 'radio' of 'robot'");
+    assert_eq!(health.reason, pause);
+}
+
+#[test]
 fn each_publisher_of_a_contract_may_use_its_tolerance() {
     // 20 streams of 1 Hz, each loses its first sample of a group of ten in the same second.
     let publishers = (0..20).map(|index| (PublisherId { node: NodeId(1), index }, None)).collect();

@@ -389,7 +389,7 @@ impl Growth {
 impl Burst {
     fn in_words(self) -> String {
         let Self { missed, samples, over, .. } = self;
-        format!("{missed} of {samples} missed within {} s", (over.as_millis() + 500) / 1_000)
+        format!("{missed} of {samples} missed within {} s", over.as_millis().div_ceil(1_000))
     }
 }
 
@@ -399,6 +399,8 @@ impl SubscriptionHealth {
         let of = self.requested.unwrap_or_else(|| self.delivered.saturating_add(self.lost));
         self.reason = Some(match self.reason.take() {
             Some(reason) if reason.contains(BEFORE) => reason.replacen(BEFORE, place, 1),
+            // A pause of the publisher stays the reason where nothing is lost.
+            Some(reason) if self.lost_before == 0 => reason,
             Some(_) | None => format!("{} of {of} lost {place}", self.lost_before),
         });
     }

@@ -85,7 +85,7 @@ impl Sender {
 
     fn check(&self, what: Lie) {
         let found = self.estimator.estimate();
-        assert!(found.estimate <= LINE, "{what:?}: above what was sent: {found:?}");
+        assert!(found.estimate <= LINE, "{what:?}: above the sent rate: {found:?}");
         assert!(found.pace <= found.low && found.low <= found.estimate, "{what:?}: {found:?}");
         assert!(found.estimate <= found.high, "{what:?}: {found:?}");
     }
