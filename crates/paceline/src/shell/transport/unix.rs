@@ -21,7 +21,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep, timeout};
 
 /// The interval of looking for a process that listens.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The timeout of connecting to a process that listens.
 const CONNECT_MAX: Duration = Duration::from_millis(400);
 
