@@ -6,7 +6,7 @@ use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
     CONTROL_BYTES_MAX, ControlHead, DataHead, OPEN_BYTES_MAX, OPEN_MENDED_BYTES_MAX,
     PART_BYTES_MAX, Place, Segment, write_abort, write_close, write_open, write_open_mended,
-    write_part,
+    write_padding, write_part,
 };
 
 /// Parses a frame: a header, then segments to its end.
@@ -47,7 +47,10 @@ fn payload(segment: &Segment) -> usize {
         Segment::Data { payload, .. }
         | Segment::Control { payload, .. }
         | Segment::Part { payload, .. } => payload.len(),
-        Segment::Open { .. } | Segment::Close { .. } | Segment::Abort { .. } => 0,
+        Segment::Open { .. }
+        | Segment::Close { .. }
+        | Segment::Abort { .. }
+        | Segment::Padding { .. } => 0,
     }
 }
 
@@ -96,6 +99,7 @@ fn check_again(segment: &Segment) {
         }
         Segment::Close { stream, end } => write_close(*stream, *end, &mut out),
         Segment::Abort { stream, number } => write_abort(*stream, *number, &mut out),
+        Segment::Padding { bytes } => write_padding(*bytes, &mut out),
     }
     let mut reader = Reader::new(out.into());
     assert_eq!(Segment::read(&mut reader).as_ref(), Ok(segment));

@@ -50,6 +50,7 @@
 //! assert!((7_000_000..8_500_000).contains(&found.estimate), "{found:?}");
 //! ```
 
+mod admitted;
 mod arrival;
 mod estimator;
 mod frames;
@@ -62,6 +63,7 @@ mod tests;
 mod trains;
 mod trend;
 
+pub use admitted::AdmittedCapacity;
 pub use estimator::CapacityEstimator;
 pub use setting::{LinkCapacity, LinkCapacityError};
 

@@ -80,6 +80,7 @@ mod heads;
 mod hop_state;
 mod hops;
 mod limits;
+mod measure;
 mod pacing;
 mod passages;
 mod policing;
@@ -120,6 +121,7 @@ use control::ControlTurn;
 use depth::Depth;
 use groups::Groups;
 use hops::Hops;
+use measure::Measure;
 use paceline_sched::discipline::{Discipline, StreamIndex};
 use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacing::{Pacer, Wire};
@@ -192,6 +194,8 @@ pub struct Link {
     proves: bool,
     /// Frames carry stamps, so that the neighbours notice when they read them late.
     stamps: bool,
+    /// The measurement of the capacity, if nobody knows it.
+    measure: Option<Box<Measure>>,
 }
 
 impl Link {
@@ -226,6 +230,7 @@ impl Link {
             groups: Groups::default(),
             proves: false,
             stamps: false,
+            measure: None,
         }
     }
 
@@ -420,6 +425,7 @@ impl Link {
         self.hops.lossy().into_iter().for_each(|node| self.mend(node));
         self.hops.forget_silent(now);
         self.hops.share_probes(now, &self.pacer.wire);
+        self.follow_capacity(now);
         self.backlog.begin_turn(now);
         self.open_gates(now);
         self.drop_hopeless(now);
@@ -449,7 +455,7 @@ impl Link {
         for at in waits.chain(self.class_streams.as_ref().and_then(ClassStreams::next_gate)) {
             next = next.min(at);
         }
-        next.min(self.hops.next_wake(now, &self.pacer))
+        next.min(self.hops.next_wake(now, &self.pacer)).min(self.next_measurement())
     }
 
     /// Returns the counters of a stream.

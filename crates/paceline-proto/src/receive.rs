@@ -319,7 +319,7 @@ impl Receiver {
                 }
             }
             // Used only on carriers that may lose frames.
-            Segment::Part { .. } => {}
+            Segment::Part { .. } | Segment::Padding { .. } => {}
             Segment::Abort { stream, number } => {
                 let next = self.find(stream).map(|incoming| incoming.next_number);
                 if next == number.checked_add(1) {

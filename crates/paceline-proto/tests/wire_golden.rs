@@ -6,7 +6,7 @@ use paceline_proto::wire::ack::Ack;
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
     ControlHead, DataHead, Mend, Place, SampleHead, Segment, read_encoding, write_abort,
-    write_close, write_encoding, write_open, write_open_mended, write_part,
+    write_close, write_encoding, write_open, write_open_mended, write_padding, write_part,
 };
 use paceline_proto::{
     Encoding, Form, Kind, NodeId, ProbeInterval, PublisherId, Rate, Retransmit, Size, Timestamp,
@@ -239,4 +239,8 @@ fn fields_of_frames_on_lossy_links() {
     assert_eq!(hex(&out), "0607ac02aa02026869");
     let payload = Bytes::from_static(b"hi");
     assert_eq!(read(out), Segment::Part { number: 7, total: 300, offset: 298, payload });
+    let mut out = Vec::new();
+    write_padding(3, &mut out);
+    assert_eq!(hex(&out), "0703000000");
+    assert_eq!(read(out), Segment::Padding { bytes: 3 });
 }

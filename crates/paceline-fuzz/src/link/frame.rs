@@ -75,6 +75,7 @@ pub(super) fn is_in_order(segments: &[Segment], promised: impl Fn(u32) -> bool) 
             Segment::Close { .. }
             | Segment::Abort { .. }
             | Segment::Control { .. }
-            | Segment::Part { .. } => false,
+            | Segment::Part { .. }
+            | Segment::Padding { .. } => false,
         })
 }

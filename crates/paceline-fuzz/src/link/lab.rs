@@ -395,7 +395,7 @@ impl Lab {
                 }
                 self.hops[hop].sent_abort(*stream, *number);
             }
-            Segment::Part { .. } => panic!("{segment:?} where nothing is lost"),
+            Segment::Part { .. } | Segment::Padding { .. } => panic!("{segment:?} where nothing is lost"),
         }
     }
 }

@@ -12,6 +12,11 @@ use paceline_sched::units::{self, In, Unit, UnitError};
 const AUTO: &str = "auto";
 /// The separator of a range.
 const TO: &str = "..";
+/// The rate of a link of which nothing is known: 256 kbit/s.
+const START: Capacity = match Capacity::from_bits_per_s(256_000) {
+    Ok(start) => start,
+    Err(_) => panic!("256 kbit/s is above the minimum"),
+};
 /// Values are written in bits, never in bytes.
 const BITS: &[Unit] = &[("bit", 1), ("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000)];
 
@@ -57,6 +62,22 @@ impl LinkCapacity {
         }
     }
 
+    /// Returns the capacity to begin with: the fixed one, the minimum, or 256 kbit/s, within the maximum.
+    #[must_use]
+    pub fn first(&self) -> Capacity {
+        match *self {
+            Self::Fixed(capacity) => capacity,
+            Self::Measured { min: Some(min), .. } => min,
+            Self::Measured { min: None, max } => max.map_or(START, |max| max.min(START)),
+        }
+    }
+
+    /// Returns true if the capacity is measured.
+    #[must_use]
+    pub const fn is_measured(&self) -> bool {
+        matches!(self, Self::Measured { .. })
+    }
+
     /// Returns a new estimator for a measured capacity; `None` for a fixed one.
     #[must_use]
     pub fn estimator(&self) -> Option<CapacityEstimator> {
@@ -64,6 +85,12 @@ impl LinkCapacity {
             Self::Fixed(_) => None,
             Self::Measured { min, max } => Some(CapacityEstimator::new(min, max)),
         }
+    }
+}
+
+impl From<Capacity> for LinkCapacity {
+    fn from(capacity: Capacity) -> Self {
+        Self::Fixed(capacity)
     }
 }
 

@@ -42,14 +42,15 @@ impl Link {
         self.polled_at = now;
         self.open_gates(now);
         self.drop_missed(now);
+        if let Some(node) = self.continue_train(now, out) {
+            return Some(node);
+        }
         if now < self.pacer.ready_at() {
             return None;
         }
         let control = self.next_control(now);
-        let next = match control {
-            Some((node, _)) => Some(node),
-            None => self.next_work(now).map(|(node, _)| node),
-        };
+        let work = if control.is_none() { self.next_work(now) } else { None };
+        let next = control.map(|(node, _)| node).or(work.map(|(node, _)| node));
         // A bare frame is short, so it is sent first, unless the next frame carries the same header.
         let greeted = self.hops.wants_greeting(now, &self.pacer.wire);
         let greeted = greeted.filter(|_| self.may_greet(now));
@@ -61,6 +62,13 @@ impl Link {
         }
         if let Some(node) = greeted {
             self.fill_bare(now, node, out);
+            return Some(node);
+        }
+        let precedes = work.is_some_and(|(_, work)| self.streams.is_promised(work.stream()));
+        if control.is_none()
+            && !precedes
+            && let Some(node) = self.begin_train(now, out)
+        {
             return Some(node);
         }
         match next {
@@ -127,8 +135,10 @@ impl Link {
             self.fill(now, node, out, None);
             return;
         }
+        let before = neighbour.hop.next_seq();
         FrameHeader { stamp, ..neighbour.hop.bare_header(now, wire_time) }.write(&mut out.head);
         let greets = !neighbour.hop.is_up();
+        let seq = (neighbour.hop.next_seq() > before).then_some(before);
         let wire = self.pacer.wire.occupied(out.len() as u64);
         self.pacer.handle_sent(now, wire);
         if greets {
@@ -138,6 +148,7 @@ impl Link {
             self.answers.charge(now, self.pacer.wire.time_of(wire));
         }
         self.count_sent(node, wire);
+        self.note_measured(now, (node, seq), (wire, false, false));
     }
 
     fn fill(
@@ -158,6 +169,7 @@ impl Link {
         let background = self.put_data(now, node, out, control.is_some());
         let others = out.group.as_ref().map_or(0, |group| group.others_bytes());
         let wire = self.pacer.wire.occupied((out.len() + others) as u64);
+        let seq = self.hops.next_seq(node);
         let items = core::mem::take(&mut self.items);
         self.note_frame(now, (node, wire), items, &mut out.head);
         if let Some(group) = &mut out.group {
@@ -172,6 +184,7 @@ impl Link {
             self.pacer.handle_sent(now, wire);
         }
         self.count_sent(node, wire);
+        self.note_measured(now, (node, seq), (wire, self.is_full(out), false));
     }
 
     /// Returns the stamp of a frame that is assembled `now`, if frames carry one.
@@ -282,7 +295,7 @@ impl Link {
     }
 
     /// Counts a frame for `node` that occupies `wire` bytes on the wire.
-    fn count_sent(&mut self, node: NodeId, wire: u64) {
+    pub(super) fn count_sent(&mut self, node: NodeId, wire: u64) {
         self.frames += 1;
         self.wire_bytes += wire;
         if let Some(neighbour) = self.hops.get_mut(node) {

@@ -71,6 +71,7 @@ impl Link {
             self.streams.to(node).for_each(|(_, stream)| stream.announced = false);
         }
         self.apply(node, change);
+        self.note_receipt(now, node, heard);
         if heard.ack.is_some() {
             self.resume(node);
         }

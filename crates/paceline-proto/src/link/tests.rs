@@ -455,6 +455,8 @@ mod expired;
 mod expiry;
 #[path = "tests/groups.rs"]
 mod groups;
+#[path = "tests/measure.rs"]
+mod measure;
 #[path = "tests/other_capacity.rs"]
 mod other_capacity;
 #[path = "tests/parted.rs"]

@@ -113,8 +113,8 @@ impl Mender {
             Segment::Part { number, total, offset, payload } => {
                 self.handle_part((number, total, offset), payload, room, found)
             }
-            // Not used on carriers that may lose frames.
-            Segment::Control { .. } => true,
+            // Control is not used on carriers that may lose frames.
+            Segment::Control { .. } | Segment::Padding { .. } => true,
         })
     }
 

@@ -21,6 +21,7 @@ const OPEN: u8 = 3;
 const CLOSE: u8 = 4;
 const ABORT: u8 = 5;
 const PART: u8 = 6;
+const PADDING: u8 = 7;
 const KIND: u8 = 0x0f;
 const FIRST: u8 = 0x10;
 const LAST: u8 = 0x20;
@@ -123,6 +124,11 @@ pub enum Segment {
         /// The bytes of the piece.
         payload: Bytes,
     },
+    /// Bytes without a meaning, which measure the capacity of the link.
+    Padding {
+        /// Their number.
+        bytes: usize,
+    },
 }
 
 /// The retransmission parameters of a stream on a carrier that may lose frames.
@@ -201,6 +207,11 @@ impl Segment {
                 number: reader.varint_max(NUMBER_MAX, "sample number")?,
             }),
             PART => read_part(reader),
+            PADDING => {
+                let bytes = reader.len(CONTROL_BYTES_MAX, "segment length")?;
+                reader.bytes(bytes, "padding")?;
+                Ok(Self::Padding { bytes })
+            }
             _ => Err(WireError::Invalid("segment type")),
         }
     }
@@ -449,6 +460,16 @@ pub fn write_part(number: u64, total: usize, offset: usize, len: usize, out: &mu
     out.put_varint(total as u64);
     out.put_varint(offset as u64);
     out.put_varint(len as u64);
+}
+
+/// The maximum size of the header of a [`Segment::Padding`], in bytes.
+pub const PADDING_BYTES_MAX: usize = 1 + 4;
+
+/// Appends a [`Segment::Padding`] of `bytes` zeros.
+pub fn write_padding(bytes: usize, out: &mut Vec<u8>) {
+    out.put_u8(PADDING);
+    out.put_varint(bytes as u64);
+    out.resize(out.len() + bytes, 0);
 }
 
 /// Appends a [`Segment::Close`].

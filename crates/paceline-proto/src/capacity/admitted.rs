@@ -1,0 +1,119 @@
+//! The part of a measured capacity that contracts may use.
+
+use super::{CapacityEstimate, CapacityState};
+use paceline_sched::{Capacity, Duration, Instant};
+
+/// Contracts may use this part of the conservative end, in percent, so that its noise ends none of them.
+const USED: u64 = 95;
+/// A capacity that grew by less than this, in percent, changes nothing.
+const GROWN: u64 = 110;
+/// A capacity must have grown for this time, so that one that flaps does not grant and end contracts in turn.
+const GROWS_FOR: Duration = Duration::from_secs(2);
+
+/// The capacity that admission uses for a measured link: it falls at once, and grows when the link had more for 2 s.
+///
+/// ```
+/// use paceline_proto::capacity::{AdmittedCapacity, CapacityEstimate, CapacityState};
+/// use paceline_sched::Instant;
+///
+/// let found = |low| CapacityEstimate { estimate: low, low, high: low, pace: low, state: CapacityState::Stable };
+/// let mut admitted = AdmittedCapacity::default();
+/// let at = Instant::from_millis;
+/// assert_eq!(admitted.follow(at(0), &found(10_000_000)).unwrap().bits_per_s(), 9_500_000);
+/// assert_eq!(admitted.follow(at(10), &found(9_800_000)), None, "95 % of it is used");
+/// assert_eq!(admitted.follow(at(20), &found(2_000_000)).unwrap().bits_per_s(), 1_900_000);
+/// assert_eq!(admitted.follow(at(30), &found(8_000_000)), None);
+/// assert_eq!(admitted.follow(at(1_000), &found(6_000_000)), None);
+/// assert_eq!(admitted.follow(at(2_030), &found(9_000_000)).unwrap().bits_per_s(), 5_700_000);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AdmittedCapacity {
+    present: u64,
+    /// The time since which the capacity is higher, and the least one since then.
+    higher: Option<(Instant, u64)>,
+}
+
+impl AdmittedCapacity {
+    /// Processes an estimate. Returns the capacity for admission if it changes.
+    pub fn follow(&mut self, now: Instant, found: &CapacityEstimate) -> Option<Capacity> {
+        match found.state {
+            // Nothing is known of the capacity. Contracts that stay are broken by an outage, not by admission.
+            CapacityState::Unknown | CapacityState::Outage => {
+                self.higher = None;
+                return None;
+            }
+            CapacityState::Measuring if self.present == 0 => return None,
+            CapacityState::Measuring | CapacityState::Stable | CapacityState::Falling => {}
+        }
+        let used = found.low / 100 * USED;
+        if self.present == 0 || found.low < self.present {
+            self.higher = None;
+            return self.set(used);
+        }
+        if used < self.present / 100 * GROWN {
+            self.higher = None;
+            return None;
+        }
+        let (since, least) = self.higher.unwrap_or((now, used));
+        let least = least.min(used);
+        self.higher = Some((since, least));
+        if now.since(since) < GROWS_FOR {
+            return None;
+        }
+        self.higher = None;
+        self.set(least)
+    }
+
+    fn set(&mut self, bits: u64) -> Option<Capacity> {
+        let capacity = Capacity::from_bits_per_s(bits).ok()?;
+        (core::mem::replace(&mut self.present, bits) != bits).then_some(capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn found(low: u64, state: CapacityState) -> CapacityEstimate {
+        CapacityEstimate { estimate: low, low, high: low, pace: low, state }
+    }
+
+    #[test]
+    fn nothing_is_admitted_before_a_measurement_and_an_outage_changes_nothing() {
+        let mut admitted = AdmittedCapacity::default();
+        let mut follow = |millis, low, state| {
+            let capacity = admitted.follow(Instant::from_millis(millis), &found(low, state));
+            capacity.map(Capacity::bits_per_s)
+        };
+        assert_eq!(follow(0, 5_000_000, CapacityState::Measuring), None);
+        assert_eq!(follow(1, 5_000_000, CapacityState::Stable), Some(4_750_000));
+        assert_eq!(follow(2, 0, CapacityState::Outage), None);
+        assert_eq!(follow(3, 4_000_000, CapacityState::Measuring), Some(3_800_000));
+    }
+
+    proptest! {
+        /// The capacity of admission never exceeds the conservative end for longer than a call, and changes upwards at most
+        /// each 2 s.
+        #[test]
+        fn a_capacity_that_flaps_grows_rarely(
+            steps in prop::collection::vec((1..300u64, 100_000..20_000_000u64), 1..300),
+        ) {
+            let (mut admitted, mut present, mut grew) = (AdmittedCapacity::default(), 0, None);
+            let mut now = 0;
+            for (wait, low) in steps {
+                now += wait;
+                let at = Instant::from_millis(now);
+                if let Some(new) = admitted.follow(at, &found(low, CapacityState::Stable)) {
+                    let new = new.bits_per_s();
+                    if present > 0 && new > present {
+                        prop_assert!(grew.is_none_or(|grew| now >= grew + 2_000));
+                        grew = Some(now);
+                    }
+                    present = new;
+                }
+                prop_assert!(present <= low);
+            }
+        }
+    }
+}
