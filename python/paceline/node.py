@@ -38,6 +38,9 @@ class Link:
     connect: Sequence[str] = ()
     capacity_bits_per_s: int | None = None
     """The capacity on the wire, headers included. Without one the link cannot admit contracts."""
+    measured: str | None = None
+    """Measures the capacity instead: ``auto``, or within a range ``auto 1mbit..50mbit``. Contracts wait for the first
+    measurement for up to 2 s. Defaults to a fixed or no capacity."""
     policy: str | None = None
     """The scheduling discipline. Defaults to ``vds``."""
     tls: tuple[str, str, str] | None = None

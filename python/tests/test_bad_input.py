@@ -145,6 +145,17 @@ def test_names_with_control_characters_are_refused(host: object) -> None:
 
 
 def test_invalid_links_are_refused(host: object) -> None:
+    for measured, what in (
+        ("auto 5mbit..1mbit", "the minimum 5mbit is above the maximum 1mbit"),
+        ("automatic", "measured='automatic'"),
+        ("2mbit", "use capacity_bits_per_s"),
+    ):
+        with pytest.raises(ValueError, match=what):
+            link = paceline.Link(name="radio", connect=["tcp/127.0.0.1:1"], measured=measured)
+            paceline.Node(isolated=True, links=[link])
+    with pytest.raises(ValueError, match="excludes capacity_bits_per_s"):
+        link = paceline.Link(name="radio", connect=["tcp/127.0.0.1:1"], measured="auto", capacity_bits_per_s=9)
+        paceline.Node(isolated=True, links=[link])
     with pytest.raises(paceline.OpenError, match="radio"):
         paceline.Node(isolated=True, links=[paceline.Link(name="radio")])
     with pytest.raises(paceline.OpenError, match="insecure"):

@@ -11,7 +11,7 @@ use crate::config::{NodeArgs, Settings};
 use crate::doctor::calibration;
 use crate::notify::Notify;
 use buffers::Buffers;
-use paceline::Node;
+use paceline::{LinkCapacity, Node};
 use paceline_http::HttpAddress;
 use paceline_http::{Access, HttpServer, Neighbours, OwnSource};
 use paceline_tool::stop::{Hangup, STOP_SLICE, Stop};
@@ -67,6 +67,8 @@ struct LinkLine {
     listen: Vec<String>,
     connect: Vec<String>,
     capacity_bits_per_s: Option<u64>,
+    /// The range of a measured capacity.
+    measured: Option<String>,
     policy: String,
 }
 
@@ -200,7 +202,14 @@ impl NodeLine {
             name: link.name(number),
             listen: link.listen.clone(),
             connect: link.connect.clone(),
-            capacity_bits_per_s: link.capacity.map(paceline::Capacity::bits_per_s),
+            capacity_bits_per_s: link.capacity.and_then(|capacity| match capacity {
+                LinkCapacity::Fixed(capacity) => Some(capacity.bits_per_s()),
+                LinkCapacity::Measured { .. } => None,
+            }),
+            measured: link
+                .capacity
+                .filter(LinkCapacity::is_measured)
+                .map(|range| range.to_string()),
             policy: link.policy.to_string(),
         });
         Self {
@@ -240,6 +249,9 @@ fn describe(node: &NodeLine) -> String {
         }
         if let Some(bits) = link.capacity_bits_per_s {
             text.push_str(&format!(" at {}", show::bits(bits)));
+        }
+        if let Some(range) = &link.measured {
+            text.push_str(&format!(" at a measured capacity ({range})"));
         }
     }
     for buffer in &node.buffers {

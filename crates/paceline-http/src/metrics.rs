@@ -305,6 +305,13 @@ fn write_link(to: &mut Families, mut at: Labels, link: &LinkStatus) {
         let help = "Capacity of the link.";
         to.gauge("paceline_link_capacity_bits_per_second", help, &at, bits);
     }
+    if let Some(found) = &link.measured {
+        let help = "Conservative end of the measured capacity.";
+        to.gauge("paceline_link_capacity_low_bits_per_second", help, &at, found.low_bits_per_s);
+        let help = "Part of the measured capacity that contracts may use.";
+        let bits = found.contracts_bits_per_s;
+        to.gauge("paceline_link_capacity_contracts_bits_per_second", help, &at, bits);
+    }
     let help = "Capacity of the link that contracts reserve.";
     to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
     if let Some(buffer) = &link.buffer {

@@ -65,7 +65,19 @@ impl<T> MessageQueue<T> {
 
     /// Takes the next message, with its neighbour.
     pub fn pop(&mut self) -> Option<(NodeId, T)> {
-        let from = self.turns.pop_front()?;
+        self.pop_of(|_| true)
+    }
+
+    /// Returns true if a message of a neighbour waits that `may` be handled.
+    #[must_use]
+    pub fn has_of(&self, may: impl Fn(NodeId) -> bool) -> bool {
+        self.turns.iter().any(|from| may(*from))
+    }
+
+    /// Takes the next message of a neighbour that `may` be handled. The messages of the rest wait.
+    pub fn pop_of(&mut self, may: impl Fn(NodeId) -> bool) -> Option<(NodeId, T)> {
+        let place = self.turns.iter().position(|from| may(*from))?;
+        let from = self.turns.remove(place)?;
         let queue = self.queues.get_mut(&from)?;
         let message = queue.pop_front()?;
         if queue.is_empty() {
@@ -92,6 +104,17 @@ mod tests {
         let all: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
         assert_eq!((all.len(), all[1]), (WAITING_MAX + 2, (NodeId(2), 0)));
         assert_eq!(all.last(), Some(&(NodeId(1), 10_000)));
+    }
+
+    #[test]
+    fn the_messages_of_a_neighbour_wait_while_it_may_not_be_handled() {
+        let mut queue = MessageQueue::default();
+        (0..4).for_each(|number| assert!(queue.push(NodeId(1 + number % 2), number)));
+        let second = |node| node == NodeId(2);
+        assert_eq!(queue.pop_of(second), Some((NodeId(2), 1)));
+        assert_eq!(queue.pop_of(second), Some((NodeId(2), 3)));
+        assert!(queue.pop_of(second).is_none() && !queue.has_of(second) && !queue.is_empty());
+        assert_eq!((queue.pop(), queue.pop()), (Some((NodeId(1), 0)), Some((NodeId(1), 2))));
     }
 
     proptest! {

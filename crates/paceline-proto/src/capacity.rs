@@ -65,6 +65,7 @@ mod trend;
 
 pub use admitted::AdmittedCapacity;
 pub use estimator::CapacityEstimator;
+pub(crate) use probing::TRAIN_LONGEST;
 pub use setting::{LinkCapacity, LinkCapacityError};
 
 use core::fmt;

@@ -176,6 +176,12 @@ impl Control {
         self.follow_links();
     }
 
+    /// Declares that the capacity of a link is measured: a train of probes may precede any sample on it, for up to 20 ms.
+    pub fn set_measured(&mut self, link: &str) {
+        self.contracts.admission.links.set_measured(&cut(link));
+        self.follow_links();
+    }
+
     /// Sets the classes of a link; `None` removes them. A contract is tested against the guarantee of its
     /// class. Contracts that no longer fit end with the reason.
     pub fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {

@@ -12,7 +12,7 @@ use crate::view::SubscriptionView;
 use crate::world::{self, World};
 use crate::{convert, errors, options};
 use paceline::class::Policy;
-use paceline::{Capacity, LinkConfig};
+use paceline::{Capacity, LinkCapacity, LinkConfig};
 use paceline_http::status::StatusDocument;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -33,6 +33,19 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
     if let Some(bits) = link.getattr("capacity_bits_per_s")?.extract()? {
         let capacity = Capacity::from_bits_per_s(bits);
         config = config.capacity(capacity.map_err(|error| errors::value(error.to_string()))?);
+    }
+    if let Some(range) = link.getattr("measured")?.extract::<Option<String>>()? {
+        let wrong = |what: String| errors::value(format!("measured='{range}': {what}"));
+        let measured = range.parse::<LinkCapacity>().map_err(|error| wrong(error.to_string()))?;
+        if !measured.is_measured() {
+            return Err(wrong(
+                "must be auto or auto 1mbit..50mbit; use capacity_bits_per_s".into(),
+            ));
+        }
+        if !link.getattr("capacity_bits_per_s")?.is_none() {
+            return Err(wrong("excludes capacity_bits_per_s; remove one of them".into()));
+        }
+        config = config.capacity(measured);
     }
     if let Some(policy) = link.getattr("policy")?.extract::<Option<String>>()? {
         let policy = Policy::offered(&policy)

@@ -78,6 +78,18 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
             "capacity of {bits} bit/s: must be at least 8 bit/s, such as 2000000"
         ));
     }
+    if link.measured.is_some() && link.is_host() {
+        return refuse(
+            "capacity = auto: a unix socket has none to measure; use quic/, tls/ or tcp/, or remove it"
+                .into(),
+        );
+    }
+    if link.measured.is_some() && !link.classes.is_empty() {
+        return refuse(
+            "classes share a capacity that is known; give a fixed one, such as 2mbit, or remove the classes"
+                .into(),
+        );
+    }
     multicast(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     endpoints(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
@@ -90,6 +102,8 @@ fn multicast(link: &LinkConfig) -> Result<(), String> {
         "a quic/ endpoint, over which the keys of groups are sent and lost data is repaired"
     } else if link.capacity.is_none() {
         "a capacity, that of the segment"
+    } else if link.measured.is_some() {
+        "a fixed capacity, that of the segment; a measured one is that of one neighbour"
     } else if link.ordered {
         "datagrams; remove ordered"
     } else if !link.classes.is_empty() {
@@ -258,6 +272,20 @@ mod tests {
         assert!(refused.contains("capacity of 7 bit/s: must be at least 8 bit/s"), "{refused}");
         let least = LinkConfig::new("radio").connect("tcp/127.0.0.1:0").capacity_bits_per_s(8);
         assert!(link(&least).is_ok());
+    }
+
+    #[test]
+    fn a_capacity_is_measured_where_there_is_one() {
+        use crate::LinkCapacity;
+        use paceline_proto::link::LinkClass;
+        let auto = || LinkConfig::new("radio").capacity("auto".parse::<LinkCapacity>().unwrap());
+        assert!(auto().connect("tls/127.0.0.1:1").tls("c", "k", "a").check().is_ok());
+        let local = auto().listen("unix//tmp/radio.sock").check().unwrap_err().to_string();
+        assert!(local.contains("a unix socket has none to measure"), "{local}");
+        let video = LinkClass { name: "video".to_owned(), ..LinkClass::default() };
+        let classed = auto().connect("tcp/127.0.0.1:1").class(video);
+        let classed = classed.check().unwrap_err().to_string();
+        assert!(classed.contains("classes share a capacity that is known"), "{classed}");
     }
 
     #[test]

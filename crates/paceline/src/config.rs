@@ -7,6 +7,7 @@ use crate::proxy::Proxy;
 use crate::time::ClockConfig;
 use paceline_proto::Carrier;
 use paceline_proto::address::Address;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
 use paceline_sched::{Capacity, Policy};
@@ -34,7 +35,10 @@ pub struct LinkConfig {
     pub(crate) name: String,
     pub(crate) listen: Vec<String>,
     pub(crate) connect: Vec<String>,
+    /// The present capacity: as configured, or as measured so far.
     pub(crate) capacity: Option<Capacity>,
+    /// The range within which the capacity is measured.
+    pub(crate) measured: Option<LinkCapacity>,
     /// A capacity in bits per second that is too small.
     pub(crate) too_thin: Option<u64>,
     pub(crate) policy: Policy,
@@ -81,10 +85,21 @@ impl LinkConfig {
 
     /// Sets the capacity on the wire, including the headers of all layers.
     ///
-    /// Without a capacity the link sends each sample immediately and cannot grant a contract.
+    /// Without a capacity the link sends each sample immediately and cannot grant a contract. A capacity that nobody knows is
+    /// measured ([`LinkCapacity`]): contracts wait for the first measurement for up to 2 s, and then use the conservative end.
+    ///
+    /// ```
+    /// use paceline::{LinkCapacity, LinkConfig};
+    ///
+    /// let radio: LinkCapacity = "auto 1mbit..50mbit".parse()?;
+    /// LinkConfig::new("radio").connect("tcp/192.0.2.7:7600").capacity(radio).check()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
-    pub const fn capacity(mut self, capacity: Capacity) -> Self {
-        self.capacity = Some(capacity);
+    pub fn capacity(mut self, capacity: impl Into<LinkCapacity>) -> Self {
+        let capacity = capacity.into();
+        self.capacity = Some(capacity.first());
+        self.measured = capacity.is_measured().then_some(capacity);
         self
     }
 

@@ -134,6 +134,9 @@ pub enum CapacityError {
     /// The link was opened without a capacity.
     #[error("link '{0}' was opened without a capacity; reopen the node with one")]
     NoCapacity(String),
+    /// The capacity of the link is measured.
+    #[error("link '{0}' measures its capacity; reopen the node with a fixed one, such as 2mbit")]
+    Measured(String),
     /// The guarantees of the link's classes exceed the capacity.
     #[error("link '{0}': {1}")]
     Classes(String, ClassError),

@@ -94,11 +94,12 @@ pub use limit::{LogLimit, Suppressed};
 pub use multicast::MulticastRange;
 pub use node::Node;
 pub use paceline_node::Sample;
+#[doc(inline)]
+pub use paceline_proto::capacity::{CapacityState, LinkCapacity, LinkCapacityError};
 #[doc(hidden)]
 pub use paceline_proto::text;
 #[doc(inline)]
 pub use paceline_proto::{Encoding, Kind, Pattern, Size, Tag, TagError, Timestamp};
-#[doc(inline)]
 pub use paceline_sched::{Capacity, Late, LossTolerance};
 pub use publisher::{Publisher, PublisherBuilder};
 pub use put::{PutOptions, PutReport};

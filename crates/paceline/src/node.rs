@@ -447,6 +447,9 @@ fn introduction(identity: Option<&Identity>) -> Introduction {
 /// Declares a link and its settings to the control part.
 fn declare_link(control: &mut Control, config: &LinkConfig) {
     control.set_link(&config.name, config.policy, config.carrier());
+    if config.measured.is_some() {
+        control.set_measured(&config.name);
+    }
     // An invalid tree is an error of `open_link`.
     control.set_classes(&config.name, classes(config).ok().flatten());
     config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));

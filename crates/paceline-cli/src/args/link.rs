@@ -1,8 +1,8 @@
 //! Parses `--link`: one link per argument.
 
-use super::{capacity, name};
+use super::name;
 use paceline::class::{LinkClass, Policy};
-use paceline::{Capacity, LinkConfig, MulticastRange};
+use paceline::{LinkCapacity, LinkCapacityError, LinkConfig, MulticastRange};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ pub(crate) struct LinkSpec {
     pub(crate) listen: Vec<String>,
     /// Endpoints to which the link connects.
     pub(crate) connect: Vec<String>,
-    pub(crate) capacity: Option<Capacity>,
+    pub(crate) capacity: Option<LinkCapacity>,
     /// The queue space for contracts in bytes. Only a configuration file can set it.
     pub(crate) buffer: Option<u64>,
     /// The discipline that schedules the link.
@@ -126,7 +126,7 @@ impl LinkSpec {
             "name" => self.name = Some(named(key, value, name)?),
             "listen" => self.listen.push(named(key, value, endpoint)?),
             "connect" => self.connect.push(named(key, value, endpoint)?),
-            "capacity" => self.capacity = Some(named(key, value, capacity)?),
+            "capacity" => self.capacity = Some(named(key, value, link_capacity)?),
             "policy" => self.policy = named(key, value, policy)?,
             "tls_cert" => self.tls.cert = Some(value.into()),
             "tls_key" => self.tls.key = Some(value.into()),
@@ -167,6 +167,16 @@ impl FromStr for LinkSpec {
 /// Parses a value and prefixes an error with its key.
 fn named<T>(key: &str, value: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, String> {
     read(value).map_err(|error| format!("{key} '{value}': {error}"))
+}
+
+/// Parses the capacity of a link, such as `2mbit`, `auto` or `auto 1mbit..50mbit`.
+pub(crate) fn link_capacity(text: &str) -> Result<LinkCapacity, String> {
+    text.parse().map_err(|error: LinkCapacityError| {
+        let error = error.to_string();
+        // The caller names the field and its value.
+        let rest = error.strip_prefix(&format!("capacity \"{text}\": ")).map(str::to_owned);
+        rest.unwrap_or(error)
+    })
 }
 
 /// Parses an endpoint of a link, such as `tcp/127.0.0.1:7600`.
@@ -211,7 +221,7 @@ mod tests {
         assert_eq!(link.name(1), "radio");
         assert_eq!(link.listen, ["tcp/127.0.0.1:7600"]);
         assert_eq!(link.connect, ["tls/[::1]:7601"]);
-        assert_eq!(link.capacity.unwrap().bits_per_s(), 2_000_000);
+        assert_eq!(link.capacity.unwrap().first().bits_per_s(), 2_000_000);
         assert_eq!(link.policy, Policy::DWCS);
         assert!(link.insecure && link.ordered);
         assert_eq!(link.multicast.unwrap().to_string(), "239.77.0.0/24:7400");

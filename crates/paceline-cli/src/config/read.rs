@@ -93,7 +93,7 @@ const ENDPOINTS: &str = "must be a list of 1 to 64 endpoints, such as [\"tcp/127
 const REALTIME: &str = "must be true or false: real-time priorities for the threads of the node";
 const PERCENT: &str = "must be a whole number from 0 to 6400: 100 is one processor, 0 charges nothing; \
      leave it out for 50";
-const CAPACITY: &str = "must be text with a number above 0 and a unit, such as \"2mbit\"; leave \
+const CAPACITY: &str = "must be text with a number above 0 and a unit, such as \"2mbit\", or \"auto\"; leave \
      it out for a link without a capacity";
 const LINK_BUFFER: &str =
     "must be from 1B to 1000000000000B, such as \"16MB\"; leave it out for 256MB";
@@ -223,7 +223,7 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
         );
     }
     let capacity = table.read("capacity", problems, |value| {
-        args::capacity(&units::written(value).ok_or_else(|| CAPACITY.to_owned())?)
+        args::link_capacity(&units::written(value).ok_or_else(|| CAPACITY.to_owned())?)
     });
     let mut file = |key| {
         let path = table.read(key, problems, |value| text(value, TLS_FILE, |it| Ok(it.to_owned())));
@@ -245,7 +245,7 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
         buffer: table.read("buffer", problems, |value| {
             units::size(value, &(1..=LINK_BUFFER_MAX), LINK_BUFFER)
         }),
-        classes: class::read(table, capacity, problems),
+        classes: class::read(table, capacity.map(|capacity| capacity.first()), problems),
         policy: table
             .read("policy", problems, |value| {
                 text(value, class::POLICY, |name| {

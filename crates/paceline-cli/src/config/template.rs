@@ -96,7 +96,8 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #listen = ["tcp/127.0.0.1:7600"]
 #connect = ["tcp/192.0.2.1:7600"]
 # Its capacity on the wire, including headers: a number above 0 and bit, kbit, mbit, gbit, B/s, kB/s, MB/s or
-# GB/s. Default: none; the link then has no limit and supports no contracts.
+# GB/s. "auto" and "auto 1mbit..50mbit" measure it. Default: none; the link then has no limit and supports no
+# contracts.
 #capacity = "2mbit"
 # Its queue space for contracts, in bytes on the wire: contracts that could queue more together are refused.
 # From 1B to 1000000000000B. Default: 256MB.

@@ -512,7 +512,7 @@ fn a_valid_file_is_read() {
         (radio.name(1).as_str(), radio.policy, radio.insecure),
         ("radio", Policy::DWCS, true)
     );
-    assert_eq!(radio.capacity.unwrap().bits_per_s(), 1_500_000);
+    assert_eq!(radio.capacity.unwrap().first().bits_per_s(), 1_500_000);
     assert_eq!((radio.buffer, second.buffer), (Some(16_000_000), None));
     assert_eq!(radio.connect, ["quic/h:2", "tls/h:3"]);
     assert_eq!((second.name(2).as_str(), second.policy), ("link2", Policy::Vds));

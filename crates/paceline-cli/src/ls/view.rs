@@ -289,7 +289,7 @@ fn links(document: &StatusDocument) -> Table {
             node.name.clone(),
             link.name.clone(),
             hops.join(", "),
-            or_dash(link.capacity_bits_per_s),
+            capacity(link),
             or_dash(link.use_bits_per_s),
             measured(link.least_round_trip),
             measured(link.jitter),
@@ -299,6 +299,16 @@ fn links(document: &StatusDocument) -> Table {
         ]);
     }
     table
+}
+
+/// Returns the capacity, with the state of its measurement.
+fn capacity(link: &LinkStatus) -> String {
+    let bits = link.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits);
+    match &link.measured {
+        Some(found) if found.estimate_bits_per_s == 0 => found.state.to_string(),
+        Some(found) => format!("{bits} {}", found.state),
+        None => bits,
+    }
 }
 
 fn classes(document: &StatusDocument) -> Table {

@@ -2,9 +2,10 @@
 
 use super::buffers::Buffers;
 use super::plain::{self, PlainSide};
+use crate::args::LinkSpec;
 use crate::config::Settings;
 use paceline::class::LinkClass;
-use paceline::{Capacity, Node};
+use paceline::{Capacity, LinkCapacity, Node};
 use paceline_tool::log;
 
 /// One difference between two configurations.
@@ -69,7 +70,7 @@ fn apply(
         Change::Capacity(place, name, capacity) => match node.set_capacity(name, *capacity) {
             Ok(()) => {
                 if let Some(link) = settings.links.get_mut(*place) {
-                    link.capacity = Some(*capacity);
+                    link.capacity = Some(LinkCapacity::Fixed(*capacity));
                 }
                 tracing::info!("link '{name}': the capacity is now {capacity}");
             }
@@ -159,17 +160,17 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
                 changes.push(Change::Restart(format!("{key} of link '{name}'")));
             }
         }
+        let first = |link: &LinkSpec| link.capacity.map(|capacity| capacity.first());
         let classes = was.classes != is.classes;
         let classes = classes.then(|| Change::Classes(place, name.clone(), is.classes.clone()));
         // Guarantees must fit at every step: capacity grows before classes change, and shrinks afterwards.
-        let (first, last) =
-            if is.capacity > was.capacity { (None, classes) } else { (classes, None) };
+        let (first, last) = if first(is) > first(was) { (None, classes) } else { (classes, None) };
         changes.extend(first);
         match (was.capacity, is.capacity) {
             (was, is) if was == is => {}
-            (Some(_), Some(capacity)) => changes.push(Change::Capacity(place, name, capacity)),
+            (Some(LinkCapacity::Fixed(_)), Some(LinkCapacity::Fixed(capacity))) => changes.push(Change::Capacity(place, name, capacity)),
             _ => changes.push(Change::Restart(format!(
-                "capacity of link '{name}', which can be neither added nor removed at run time,"
+                "capacity of link '{name}', which can be neither added, removed nor measured at run time,"
             ))),
         }
         changes.extend(last);

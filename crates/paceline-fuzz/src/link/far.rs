@@ -173,7 +173,9 @@ impl Far {
             Segment::Control { total, last, payload } => {
                 self.expect_control(*total, *last, payload.len(), found);
             }
-            Segment::Part { .. } | Segment::Padding { .. } => panic!("{segment:?} where nothing is lost"),
+            Segment::Part { .. } | Segment::Padding { .. } => {
+                panic!("{segment:?} where nothing is lost")
+            }
         }
     }
 

@@ -395,7 +395,9 @@ impl Lab {
                 }
                 self.hops[hop].sent_abort(*stream, *number);
             }
-            Segment::Part { .. } | Segment::Padding { .. } => panic!("{segment:?} where nothing is lost"),
+            Segment::Part { .. } | Segment::Padding { .. } => {
+                panic!("{segment:?} where nothing is lost")
+            }
         }
     }
 }

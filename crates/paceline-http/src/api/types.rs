@@ -9,10 +9,11 @@ use super::{
 };
 use paceline::delivery::TimedStatus;
 use paceline::status::{
-    BufferStatus, ClassStatus, DropReason, LinkCounters, LinkStatus, MemoryStatus, MutedStatus,
-    NeighbourStatus, NetworkHealth, NodeStatus, ProcessorStatus, ProcessorWait, PublisherStatus,
-    QueueStatus, Repairs, RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract,
-    StreamStatus, SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus,
+    BufferStatus, ClassStatus, DropReason, LinkCounters, LinkStatus, MeasuredCapacity,
+    MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth, NodeStatus, ProcessorStatus,
+    ProcessorWait, PublisherStatus, QueueStatus, Repairs, RequestedForm, Reservation, ReservedHop,
+    StalledThread, StreamContract, StreamStatus, SubscriptionHealth, SubscriptionStatus,
+    SummedAges, UnreadStatus,
 };
 use paceline::time::{ClockReport, SourceReport, TimeService};
 use std::path::Path;
@@ -56,6 +57,7 @@ fn written() -> String {
         RequestedForm::decl(&config),
         BufferStatus::decl(&config),
         LinkStatus::decl(&config),
+        MeasuredCapacity::decl(&config),
         NeighbourStatus::decl(&config),
         MemoryStatus::decl(&config),
         Reservation::decl(&config),

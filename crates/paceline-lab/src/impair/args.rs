@@ -48,9 +48,10 @@ pub(crate) struct PathArgs {
 pub(crate) struct NetworkArgs {
     #[command(flatten)]
     pub(crate) path: PathArgs,
-    /// Capacity of the network: 2mbit, 1.5Mbit/s, 250kB/s; default: unlimited
-    #[arg(long, value_name = "RATE", value_parser = args::capacity)]
-    rate: Option<Capacity>,
+    /// Capacity of the network: 2mbit, 1.5Mbit/s, 250kB/s; 10s+2mbit from 10 s after the start on; can be repeated. Default:
+    /// unlimited
+    #[arg(long, value_name = "[AT+]RATE", value_parser = rate_at)]
+    rate: Vec<RateAt>,
     /// Size of the queue in front of the network; packets beyond it are dropped
     #[arg(long, value_name = "SIZE", value_parser = queue, default_value = "65536B")]
     queue: u64,
@@ -76,6 +77,13 @@ pub(crate) enum Side {
 pub(crate) struct Blackout {
     from: Duration,
     to: Duration,
+}
+
+/// A capacity from a time after the start on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct RateAt {
+    from: Duration,
+    rate: Capacity,
 }
 
 impl PathArgs {
@@ -129,8 +137,10 @@ impl NetworkArgs {
     /// Returns the impairments of both directions at this time after the start.
     pub(crate) fn at(&self, elapsed: Duration) -> [Impairment; DIRECTIONS] {
         let dark = |time: &Blackout| time.from <= elapsed && elapsed < time.to;
+        let begun = self.rate.iter().filter(|rate| rate.from <= elapsed);
         let bad = Impairment {
-            rate: self.rate,
+            // The last one of several with the same beginning.
+            rate: begun.max_by_key(|rate| rate.from).map(|rate| rate.rate),
             queue_bytes: self.queue,
             blackout: self.blackout.iter().any(dark),
             ..self.path.impairment()
@@ -142,9 +152,10 @@ impl NetworkArgs {
         }
     }
 
-    /// Returns the next start or end of a blackout after `elapsed`.
+    /// Returns the next start or end of a blackout, or change of the rate, after `elapsed`.
     pub(crate) fn next_change(&self, elapsed: Duration) -> Option<Duration> {
         let changes = self.blackout.iter().flat_map(|time| [time.from, time.to]);
+        let changes = changes.chain(self.rate.iter().map(|rate| rate.from));
         changes.filter(|change| *change > elapsed).min()
     }
 }
@@ -166,6 +177,15 @@ fn loss(ppm: u32, burst: Option<f64>) -> Loss {
         loss_good_ppm: 0,
         loss_bad_ppm: PPM_MAX,
     }
+}
+
+/// Parses a capacity `2mbit`, or `10s+2mbit` for one from 10 s on.
+fn rate_at(text: &str) -> Result<RateAt, String> {
+    let (from, rate) = match text.split_once('+') {
+        Some((from, rate)) => (span(from)?, rate),
+        None => (Duration::ZERO, text),
+    };
+    Ok(RateAt { from, rate: args::capacity(rate)? })
 }
 
 /// Parses `40ms`, `0.5ms`, `250us`, `2s`.
@@ -253,12 +273,21 @@ mod tests {
             seed: 1,
         };
         let (blackout, only) = (vec![dark], Some(Side::Far));
-        let args = NetworkArgs { path, rate: None, queue: 65_536, blackout, only };
+        let rate = ["5mbit", "2s+1mbit", "3s+2mbit"].map(|text| rate_at(text).unwrap()).into();
+        let args = NetworkArgs { path, rate, queue: 65_536, blackout, only };
         let at =
             |millis| args.at(Duration::from_millis(millis)).map(|direction| direction.blackout);
         assert_eq!((at(4_999), at(5_000), at(7_000)), ([false; 2], [false, true], [false; 2]));
         let next = |secs| args.next_change(Duration::from_secs(secs));
-        assert_eq!((next(0), next(5), next(7)), (Some(dark.from), Some(dark.to), None));
+        assert_eq!((next(3), next(5), next(7)), (Some(dark.from), Some(dark.to), None));
+        assert_eq!(
+            (next(0), next(2)),
+            (Some(Duration::from_secs(2)), Some(Duration::from_secs(3)))
+        );
+        let rates = [0, 1, 2, 3, 9].map(|secs| args.at(Duration::from_secs(secs))[1].rate);
+        let mbit = rates.map(|rate| rate.unwrap().bits_per_s() / 1_000_000);
+        assert_eq!(mbit, [5, 5, 1, 2, 2]);
+        assert!(rate_at("5s").is_err() && rate_at("5s+").is_err() && rate_at("x+1mbit").is_err());
         assert_eq!(args.path.to_string(), " --delay 1000us --seed 1");
         assert_eq!(
             args.at(Duration::ZERO).map(|direction| direction.delay),

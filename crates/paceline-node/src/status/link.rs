@@ -6,8 +6,10 @@ use super::queue::QueueStatus;
 use super::stream::StreamStatus;
 use super::units::{by_name, maybe_part, micros, text, texts};
 use paceline_proto::NodeId;
+use paceline_proto::capacity::{CapacityEstimate, CapacityState};
 use paceline_proto::guard::Flood;
 use paceline_proto::link::MendCounters;
+use paceline_sched::Capacity;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -22,8 +24,10 @@ pub struct LinkStatus {
     #[serde(rename = "at_us", with = "micros")]
     #[cfg_attr(feature = "typescript", ts(type = "number"))]
     pub at: Duration,
-    /// Capacity; null without one.
+    /// Capacity, as configured or as measured; null without one.
     pub capacity_bits_per_s: Option<u64>,
+    /// Measurement of the capacity; null unless it is measured.
+    pub measured: Option<MeasuredCapacity>,
     /// Rate sent over the last second or more; null in the first two seconds of the node.
     pub use_bits_per_s: Option<u64>,
     /// Rate reserved by the contracts of its streams.
@@ -70,6 +74,38 @@ pub struct LinkStatus {
     pub repairs: Repairs,
     /// Queue space of the link for contracts; null for a link without a capacity or a neighbour.
     pub buffer: Option<QueueStatus>,
+}
+
+/// The measurement of a link's capacity.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct MeasuredCapacity {
+    /// `unknown`, `measuring`, `stable`, `falling` or `outage`.
+    #[serde(with = "by_name")]
+    #[cfg_attr(feature = "typescript", ts(type = "string"))]
+    pub state: CapacityState,
+    /// The most probable capacity; during an outage, that before it. 0 before the first measurement.
+    pub estimate_bits_per_s: u64,
+    /// The conservative end of the confidence interval, at which the link sends; it uses less while a queue drains.
+    pub low_bits_per_s: u64,
+    /// The optimistic end; null if nothing bounds the capacity.
+    pub high_bits_per_s: Option<u64>,
+    /// The part of it that contracts may use: 95 % of the conservative end, and after a rise that of the last 2 s.
+    pub contracts_bits_per_s: u64,
+}
+
+impl MeasuredCapacity {
+    /// Returns the measurement, and the part for contracts.
+    #[must_use]
+    pub fn new(found: &CapacityEstimate, contracts: Option<Capacity>) -> Self {
+        Self {
+            state: found.state,
+            estimate_bits_per_s: found.estimate,
+            low_bits_per_s: found.low,
+            high_bits_per_s: (found.high != u64::MAX).then_some(found.high),
+            contracts_bits_per_s: contracts.map_or(0, Capacity::bits_per_s),
+        }
+    }
 }
 
 /// The node at the other end of a link: the bytes that the link sent to it, and the silence after which it is down.

@@ -3,6 +3,7 @@
 use core::fmt::Display;
 use core::str::FromStr;
 use paceline_proto::Kind;
+use paceline_proto::capacity::CapacityState;
 use paceline_proto::guard::Flood;
 use paceline_time::clock::page::ClockStatus;
 use paceline_time::clock::service::SourcePart;
@@ -183,7 +184,7 @@ macro_rules! named {
 
 pub(super) use named;
 
-named!(ClockStatus, Flood, Kind, SourcePart);
+named!(CapacityState, ClockStatus, Flood, Kind, SourcePart);
 
 /// Choices as their names.
 pub(super) mod by_name {

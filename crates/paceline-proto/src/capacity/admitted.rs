@@ -9,6 +9,8 @@ const USED: u64 = 95;
 const GROWN: u64 = 110;
 /// A capacity must have grown for this time, so that one that flaps does not grant and end contracts in turn.
 const GROWS_FOR: Duration = Duration::from_secs(2);
+/// Measurements that still differ after this time are used.
+const SETTLES: Duration = Duration::from_millis(1_200);
 
 /// The capacity that admission uses for a measured link: it falls at once, and grows when the link had more for 2 s.
 ///
@@ -17,7 +19,7 @@ const GROWS_FOR: Duration = Duration::from_secs(2);
 /// use paceline_sched::Instant;
 ///
 /// let found = |low| CapacityEstimate { estimate: low, low, high: low, pace: low, state: CapacityState::Stable };
-/// let mut admitted = AdmittedCapacity::default();
+/// let mut admitted = AdmittedCapacity::new(None);
 /// let at = Instant::from_millis;
 /// assert_eq!(admitted.follow(at(0), &found(10_000_000)).unwrap().bits_per_s(), 9_500_000);
 /// assert_eq!(admitted.follow(at(10), &found(9_800_000)), None, "95 % of it is used");
@@ -26,14 +28,25 @@ const GROWS_FOR: Duration = Duration::from_secs(2);
 /// assert_eq!(admitted.follow(at(1_000), &found(6_000_000)), None);
 /// assert_eq!(admitted.follow(at(2_030), &found(9_000_000)).unwrap().bits_per_s(), 5_700_000);
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct AdmittedCapacity {
+    /// The stated minimum, which is admitted without a measurement.
+    min: u64,
     present: u64,
+    /// The first measurement.
+    first: Option<Instant>,
     /// The time since which the capacity is higher, and the least one since then.
     higher: Option<(Instant, u64)>,
 }
 
 impl AdmittedCapacity {
+    /// Returns the state before the first measurement. Admission may always use `min`.
+    #[must_use]
+    pub fn new(min: Option<Capacity>) -> Self {
+        let min = min.map_or(0, Capacity::bits_per_s);
+        Self { min, present: 0, first: None, higher: None }
+    }
+
     /// Processes an estimate. Returns the capacity for admission if it changes.
     pub fn follow(&mut self, now: Instant, found: &CapacityEstimate) -> Option<Capacity> {
         match found.state {
@@ -42,11 +55,11 @@ impl AdmittedCapacity {
                 self.higher = None;
                 return None;
             }
-            CapacityState::Measuring if self.present == 0 => return None,
+            CapacityState::Measuring if self.present == 0 && self.is_early(now) => return None,
             CapacityState::Measuring | CapacityState::Stable | CapacityState::Falling => {}
         }
-        let used = found.low / 100 * USED;
-        if self.present == 0 || found.low < self.present {
+        let used = (found.low / 100 * USED).max(self.min);
+        if self.present == 0 || found.low.max(self.min) < self.present {
             self.higher = None;
             return self.set(used);
         }
@@ -62,6 +75,11 @@ impl AdmittedCapacity {
         }
         self.higher = None;
         self.set(least)
+    }
+
+    /// Returns true if the first measurements are too few.
+    fn is_early(&mut self, now: Instant) -> bool {
+        now.since(*self.first.get_or_insert(now)) < SETTLES
     }
 
     fn set(&mut self, bits: u64) -> Option<Capacity> {
@@ -81,7 +99,7 @@ mod tests {
 
     #[test]
     fn nothing_is_admitted_before_a_measurement_and_an_outage_changes_nothing() {
-        let mut admitted = AdmittedCapacity::default();
+        let mut admitted = AdmittedCapacity::new(None);
         let mut follow = |millis, low, state| {
             let capacity = admitted.follow(Instant::from_millis(millis), &found(low, state));
             capacity.map(Capacity::bits_per_s)
@@ -90,6 +108,14 @@ mod tests {
         assert_eq!(follow(1, 5_000_000, CapacityState::Stable), Some(4_750_000));
         assert_eq!(follow(2, 0, CapacityState::Outage), None);
         assert_eq!(follow(3, 4_000_000, CapacityState::Measuring), Some(3_800_000));
+        let mut admitted = AdmittedCapacity::new(Capacity::from_bits_per_s(2_000_000).ok());
+        let mut follow = |millis, low| {
+            let found = found(low, CapacityState::Measuring);
+            admitted.follow(Instant::from_millis(millis), &found).map(Capacity::bits_per_s)
+        };
+        assert_eq!(follow(0, 2_050_000), None);
+        assert_eq!(follow(1_200, 2_050_000), Some(2_000_000), "the minimum holds");
+        assert_eq!(follow(1_300, 2_000_000), None);
     }
 
     proptest! {
@@ -99,7 +125,7 @@ mod tests {
         fn a_capacity_that_flaps_grows_rarely(
             steps in prop::collection::vec((1..300u64, 100_000..20_000_000u64), 1..300),
         ) {
-            let (mut admitted, mut present, mut grew) = (AdmittedCapacity::default(), 0, None);
+            let (mut admitted, mut present, mut grew) = (AdmittedCapacity::new(None), 0, None);
             let mut now = 0;
             for (wait, low) in steps {
                 now += wait;

@@ -10,7 +10,7 @@ use paceline_sched::{Duration, Instant};
 
 /// The time for which a train should occupy the link: without jitter, and at most.
 const TRAIN: Duration = Duration::from_millis(8);
-const TRAIN_LONGEST: Duration = Duration::from_millis(20);
+pub(crate) const TRAIN_LONGEST: Duration = Duration::from_millis(20);
 /// The smallest and the largest train in bytes. The smallest one has several frames.
 const TRAIN_MIN: u64 = 1_000;
 const TRAIN_MAX: u64 = 256_000;

@@ -58,7 +58,10 @@ impl Link {
         self.apply(node, silence);
         let Some(neighbour) = self.hops.get_mut(node) else { return };
         let wire = &self.pacer.wire;
-        let (change, lost) = neighbour.hop.handle_heard(now, heard, |bytes| wire.time_of(bytes));
+        // The rate of a measured link may be wrong for a while, and a serial time that is too long would hide the round trip.
+        let measured = self.measure.is_some();
+        let serial = |bytes| if measured { Duration::ZERO } else { wire.time_of(bytes) };
+        let (change, lost) = neighbour.hop.handle_heard(now, heard, serial);
         self.frames_lost += lost;
         if neighbour.hop.is_lossy() {
             // Only the other end may have known that frames may be lost here.

@@ -29,6 +29,8 @@ const RETRY: Duration = Duration::from_millis(2);
 const SAME: u64 = 2;
 /// A frame is lost if so many later ones have arrived.
 const OVERTAKEN: u64 = 3;
+/// The measurements of a new neighbour count next to those of another one after this time, even if they differ.
+const SETTLES: Duration = Duration::from_secs(2);
 /// The number of neighbours whose measurements are kept while they are away.
 const AWAY_MAX: usize = 64;
 
@@ -43,12 +45,16 @@ struct Gauge {
     next: u64,
     /// All frames before this one of the epoch have arrived.
     settled: u64,
+    /// The time of the first frame.
+    begun: Instant,
+    /// The measurements have agreed once, or had time enough.
+    is_settled: bool,
 }
 
 impl Gauge {
-    fn new(range: LinkCapacity) -> Self {
+    fn new(now: Instant, range: LinkCapacity) -> Self {
         let estimator = range.estimator().unwrap_or_else(|| CapacityEstimator::new(None, None));
-        Self { estimator, epoch: 0, base: 0, next: 0, settled: 0 }
+        Self { estimator, epoch: 0, base: 0, next: 0, settled: 0, begun: now, is_settled: false }
     }
 
     fn note_sent(&mut self, now: Instant, epoch: u32, sent: &Departure) {
@@ -87,6 +93,8 @@ impl Gauge {
                 estimator.handle_lost(now, *base + seq);
             }
         }
+        self.is_settled |= self.estimator.estimate().state == CapacityState::Stable
+            || now.since(self.begun) > SETTLES;
     }
 }
 
@@ -111,12 +119,14 @@ pub(super) struct Measure {
     again: Instant,
     /// The estimate may have changed.
     is_new: bool,
+    /// Nothing has been measured yet.
+    is_unknown: bool,
 }
 
 impl Measure {
     fn new(range: LinkCapacity) -> Self {
         let (gauges, train) = (BTreeMap::new(), None);
-        Self { range, gauges, train, again: Instant::ZERO, is_new: false }
+        Self { range, gauges, train, again: Instant::ZERO, is_new: false, is_unknown: true }
     }
 
     /// Returns the gauges of the neighbours that are up.
@@ -124,11 +134,20 @@ impl Measure {
         self.gauges.iter().filter(|(node, _)| hops.is_up(**node)).map(|(_, gauge)| gauge)
     }
 
-    /// Returns the least estimate of the neighbours that are up, since their frames share the link.
+    /// Returns the least estimate of the neighbours that are up, since their frames share the link. That of a new neighbour,
+    /// which grows from nothing, does not count yet next to another one.
     fn estimate(&self, hops: &Hops) -> CapacityEstimate {
-        let all = self.present(hops).map(|gauge| gauge.estimator.estimate());
-        let known = all.filter(|found| found.state != CapacityState::Unknown);
-        known.min_by_key(|found| found.low).unwrap_or_else(|| {
+        let all = || {
+            let all =
+                self.present(hops).map(|gauge| (gauge.is_settled, gauge.estimator.estimate()));
+            all.filter(|(_, found)| found.state != CapacityState::Unknown)
+        };
+        let answers = |(is_settled, found): &(bool, CapacityEstimate)| {
+            *is_settled && found.state != CapacityState::Outage
+        };
+        let settled = all().filter(answers).min_by_key(|(_, found)| found.low);
+        let found = settled.or_else(|| all().max_by_key(|(_, found)| found.low));
+        found.map(|(_, found)| found).unwrap_or_else(|| {
             let nothing = CapacityEstimator::new(None, None).estimate();
             self.range.estimator().map_or(nothing, |it| it.estimate())
         })
@@ -154,9 +173,10 @@ impl Measure {
             let hop = hops.get(node).map(|neighbour| &neighbour.hop);
             hop.is_some_and(|hop| hop.is_up() && hop.can_be_told() && hop.has_queue_room(now))
         };
-        let mut due = gauges.iter_mut().filter(|(node, _)| free(**node)).filter_map(|(node, it)| {
-            Some((*node, it.estimator.probe(now)?.bytes))
-        });
+        let mut due = gauges
+            .iter_mut()
+            .filter(|(node, _)| free(**node))
+            .filter_map(|(node, it)| Some((*node, it.estimator.probe(now)?.bytes)));
         due.next()
     }
 
@@ -198,7 +218,7 @@ impl Link {
             measure.gauges.retain(|node, _| self.hops.get(*node).is_some());
         }
         let range = measure.range;
-        let gauge = measure.gauges.entry(node).or_insert_with(|| Gauge::new(range));
+        let gauge = measure.gauges.entry(node).or_insert_with(|| Gauge::new(now, range));
         let sent = Departure { number, bytes, left: now, backlogged, probe };
         gauge.note_sent(now, neighbour.hop.epoch(), &sent);
     }
@@ -226,6 +246,7 @@ impl Link {
         if !std::mem::take(&mut measure.is_new) {
             return;
         }
+        measure.is_unknown &= measure.estimate(&self.hops).state == CapacityState::Unknown;
         let present = self.pacer.wire.capacity.map_or(0, Capacity::bits_per_s);
         let rate = measure.rate(&self.hops);
         let rate = rate.filter(|rate| rate.abs_diff(present) > present / 100 * SAME);
@@ -276,8 +297,8 @@ impl Link {
         if let Some(neighbour) = self.hops.get_mut(node) {
             neighbour.hop.handle_background();
         }
-        // Nothing is known of the link yet, so that its rate cannot be shared.
-        if self.estimate().is_some_and(|found| found.state != CapacityState::Unknown) {
+        // Before the first measurement, the rate of the link is no guide.
+        if self.measure.as_ref().is_some_and(|measure| !measure.is_unknown) {
             self.pacer.handle_background(now, wire);
         }
         self.count_sent(node, wire);

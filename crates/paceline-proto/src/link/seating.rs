@@ -3,6 +3,7 @@
 use super::classes::{ClassView, Home, discipline};
 use super::windows::Counted;
 use super::{Link, StreamIndex};
+use crate::capacity::TRAIN_LONGEST;
 use crate::classes::ClassTree;
 use crate::plan::StreamNames;
 use crate::reason::StreamCounters;
@@ -37,7 +38,9 @@ impl Link {
         let class = self.class_streams.as_ref().zip(home).and_then(|(class_streams, home)| {
             class_streams.blocked(home, self.policy, (wire.capacity, wire.carrier))
         });
-        class.unwrap_or_else(|| wire.blocked(self.policy))
+        // A train of probes that has begun.
+        let train = if self.measure.is_some() { TRAIN_LONGEST } else { Duration::ZERO };
+        class.unwrap_or_else(|| wire.blocked(self.policy)).saturating_add(train)
     }
 
     /// Lets a stream join the discipline, after [`Self::seat`].

@@ -5,6 +5,7 @@
 
 mod broken;
 mod intake;
+mod measured;
 mod multicast;
 mod traces;
 
@@ -23,6 +24,7 @@ use broken::Broken;
 use intake::Intake;
 use multicast::Following;
 use paceline_node::install::StreamPlace;
+use paceline_proto::capacity::AdmittedCapacity;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{NodeId, ProbeInterval};
@@ -74,6 +76,8 @@ struct Egress {
     frames_lost: u64,
     pulse: Arc<Pulse>,
     broken: Broken,
+    /// The capacity for admission, on a link that is measured.
+    admitted: Option<AdmittedCapacity>,
     following: Following,
     /// The contracted samples that wait on this node, and those of this link among them.
     host_depth: Arc<HostDepth>,
@@ -96,6 +100,9 @@ pub(crate) fn start(
     let handle = LinkHandle { commands, has_commands, announcements, snapshot };
     let mut link = Link::new(spec);
     link.set_stamping(true);
+    if let Some(range) = config.measured {
+        link.measure(range);
+    }
     let mut egress = Egress {
         link,
         transport,
@@ -122,6 +129,7 @@ pub(crate) fn start(
         frames_lost: 0,
         pulse: vitals.pulse(&name),
         broken: Broken::default(),
+        admitted: config.measured.map(|range| AdmittedCapacity::new(range.guaranteed())),
         following: Following::default(),
     };
     let vitals = vitals.clone();
@@ -161,6 +169,7 @@ impl Egress {
         self.note_depth();
         self.link.handle_timeout(now);
         self.take_events();
+        self.report_capacity(now);
         let more = self.send_frames();
         self.note_depth();
         self.report_settled();
@@ -413,6 +422,7 @@ impl Egress {
             able: self.transport.multicast().map(Multicast::able).unwrap_or_default(),
             frames_lost: self.link.frames_lost(),
             wire_bytes,
+            estimate: self.link.estimate(),
             greatest_depth: self.link.greatest_depth(),
             streams: self
                 .link

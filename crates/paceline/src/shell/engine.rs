@@ -20,6 +20,7 @@ mod quote;
 mod sources;
 mod status;
 mod time;
+mod unmeasured;
 mod unread;
 
 use super::clock;
@@ -61,6 +62,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use unmeasured::Unmeasured;
 use unread::UnreadNotices;
 
 /// The interval of rate computation and of attempts to become the host's node.
@@ -154,6 +156,7 @@ pub(crate) struct Engine {
     decide_at: Instant,
     /// The inputs of neighbours that wait for their turn.
     incoming: MessageQueue<NeighbourInput>,
+    unmeasured: Unmeasured,
     /// True if changes wait for that decision.
     undecided: bool,
     vitals: Arc<Vitals>,
@@ -172,6 +175,8 @@ impl Engine {
         let Parts { links, host, sources, vitals, mut gate, clock, follower, neighbours, .. } =
             parts;
         gate.apply(&mut control, links.iter().map(|link| &link.config));
+        let measured = links.iter().enumerate().filter(|(_, link)| link.config.measured.is_some());
+        let unmeasured = Unmeasured::new(measured.map(|(index, _)| index));
         let groups = GroupBudget::within(&sources.memory);
         let mut installer = Installer::new(groups.clone());
         installer.set_processor(control.best_effort_time());
@@ -214,6 +219,7 @@ impl Engine {
             next_tick: Instant::ZERO,
             decide_at: Instant::ZERO,
             incoming: MessageQueue::default(),
+            unmeasured,
             undecided: false,
             vitals,
             gate,
@@ -244,7 +250,8 @@ impl Engine {
             if self.unsettled {
                 until = until.min(now + SETTLE_AGAIN);
             }
-            if !self.incoming.is_empty() || !self.sources.inputs.is_empty() {
+            until = until.min(self.unmeasured.until());
+            if self.has_inputs() || !self.sources.inputs.is_empty() {
                 until = now;
             }
             pulse.rest(until);

@@ -4,6 +4,7 @@ use super::port::{Announcements, RingEnd};
 use super::transport::{GroupView, Transport};
 use crate::status::NeighbourStatus;
 use bytes::Bytes;
+use paceline_proto::capacity::CapacityEstimate;
 use paceline_proto::link::{ClassTree, ClassView, Hop, MendCounters, Passage, StreamSpec};
 use paceline_proto::{Form, NodeId, ProbeInterval, PublisherId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
@@ -100,6 +101,8 @@ pub(crate) struct LinkSnapshot {
     pub(crate) able: BTreeSet<NodeId>,
     pub(crate) frames_lost: u64,
     pub(crate) wire_bytes: u64,
+    /// The measured capacity.
+    pub(crate) estimate: Option<CapacityEstimate>,
     pub(crate) greatest_depth: u64,
     pub(crate) streams: Vec<StreamSnapshot>,
     pub(crate) traced: Vec<TracedStream>,

@@ -79,12 +79,15 @@ struct Opening {
     max: Duration,
     /// The interval between attempts that run at the same time.
     knock_every: Duration,
+    /// The pacer of a link with a capacity replaces the congestion control of TCP.
+    paced: bool,
 }
 
 impl Opening {
     fn of(capacity: Option<Capacity>) -> Self {
         let time = |bytes| capacity.map_or(Duration::ZERO, |it| it.time_for(bytes).into());
-        Self { max: OPEN_MAX + time(OPEN_BYTES), knock_every: KNOCK_EVERY + time(KNOCK_BYTES) }
+        let knock_every = KNOCK_EVERY + time(KNOCK_BYTES);
+        Self { max: OPEN_MAX + time(OPEN_BYTES), knock_every, paced: capacity.is_some() }
     }
 }
 

@@ -1,6 +1,7 @@
 use super::super::*;
 use super::*;
 use core::num::{NonZeroU8, NonZeroU32};
+use paceline_proto::capacity::CapacityState;
 use paceline_proto::control::{Grant, GrantedHop};
 use paceline_proto::form::Audio;
 use paceline_proto::guard::Flood;
@@ -90,6 +91,13 @@ fn link() -> LinkStatus {
         name: "thin".to_owned(),
         at: Duration::from_millis(5),
         capacity_bits_per_s: Some(2_000_000),
+        measured: Some(MeasuredCapacity {
+            state: CapacityState::Falling,
+            estimate_bits_per_s: 2_000_000,
+            low_bits_per_s: 1_900_000,
+            high_bits_per_s: None,
+            contracts_bits_per_s: 1_800_000,
+        }),
         use_bits_per_s: Some(7),
         hops: vec![NodeId(8)],
         neighbours: vec![NeighbourStatus {

@@ -1,6 +1,7 @@
 //! The links of this node and their classes, as admission sees them.
 
 use crate::budget::{for_streams, in_the_way};
+use crate::capacity::TRAIN_LONGEST;
 use crate::carrier::Carrier;
 use crate::classes::{ClassTree, Unguaranteed, refuses_contracts};
 use crate::control::data::spec::HopInfo;
@@ -60,6 +61,8 @@ struct Settings {
     classes: Option<Arc<ClassTree>>,
     /// The queue space for contracts, in bytes on the wire.
     buffer: Option<u64>,
+    /// Trains of probes measure its capacity.
+    measured: bool,
 }
 
 /// A link. Hops with the same link name share it.
@@ -127,7 +130,8 @@ impl Line {
         if self.tree().is_some() || refuses_contracts(self.settings.policy) {
             return LinkParameters::new(streams, AdmissionTest::Unguaranteed, 0);
         }
-        let other = in_the_way(self.settings.policy, capacity, self.settings.carrier);
+        let train = if self.settings.measured { capacity.bytes_in(TRAIN_LONGEST) } else { 0 };
+        let other = in_the_way(self.settings.policy, capacity, self.settings.carrier) + train;
         under(self.settings.policy, LinkParameters::new(streams, AdmissionTest::Edf, other))
     }
 
@@ -169,6 +173,11 @@ impl Links {
     ) {
         let settings = self.settings.entry(link.to_owned()).or_default();
         (settings.policy, settings.carrier) = (policy, carrier);
+    }
+
+    /// Measures a link with trains of probes, which may precede any sample. Effective from the next [`Self::follow`].
+    pub(in crate::control) fn set_measured(&mut self, link: &str) {
+        self.settings.entry(link.to_owned()).or_default().measured = true;
     }
 
     /// Sets the classes of a link, effective from the next [`Self::follow`].

@@ -70,7 +70,8 @@ impl Path {
             self.b.hear(now, frame);
             let steering = self.b.got.split_off(before);
             let sent = |seq: &u64| at(1_000 + (seq + 1) * 10);
-            let late = |seq: &u64| *seq != FILLER && now.since(sent(seq)) > Duration::from_millis(100);
+            let late =
+                |seq: &u64| *seq != FILLER && now.since(sent(seq)) > Duration::from_millis(100);
             self.late += steering.iter().filter(|seq| late(seq)).count() as u64;
         }
         for frame in take_due(&mut self.back, now) {
@@ -113,7 +114,9 @@ fn is_padding(frame: &Bytes) -> bool {
 /// The rate that 256 kbit/s grow to, and the time that it takes.
 #[test]
 fn an_unknown_link_is_measured_within_two_seconds() {
-    for (bits, bulk) in [(1_000_000, false), (1_000_000, true), (20_000_000, false), (20_000_000, true)] {
+    for (bits, bulk) in
+        [(1_000_000, false), (1_000_000, true), (20_000_000, false), (20_000_000, true)]
+    {
         let mut path = Path::new("auto", bits, bulk);
         path.run(Duration::from_secs(2));
         let early = path.found();

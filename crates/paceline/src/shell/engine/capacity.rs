@@ -23,6 +23,9 @@ impl Engine {
         if link.config.capacity.is_none() {
             return Err(CapacityError::NoCapacity(name.to_owned()));
         }
+        if link.config.measured.is_some() {
+            return Err(CapacityError::Measured(name.to_owned()));
+        }
         if link.config.capacity == Some(capacity) {
             return Ok(());
         }
@@ -30,8 +33,34 @@ impl Engine {
         if let Some(tree) = classes(&link.config).map_err(wrong)? {
             tree.fits(Some(capacity)).map_err(wrong)?;
         }
-        link.config.capacity = Some(capacity);
         link.handle.send(LinkCommand::Capacity(capacity));
+        self.apply_capacity(now, at, capacity);
+        Ok(())
+    }
+
+    /// Follows the measured capacity of a link. Its scheduler has done so already.
+    pub(super) fn follow_capacity(&mut self, now: Instant, at: usize, capacity: Capacity) {
+        self.apply_capacity(now, at, capacity);
+        self.unmeasured.end(at);
+    }
+
+    /// Notes that a link could not be measured in time.
+    pub(super) fn warn_unmeasured(&self, at: usize) {
+        let Some((link, capacity)) =
+            self.links.get(at).and_then(|it| Some((it, it.config.capacity?)))
+        else {
+            return;
+        };
+        tracing::warn!(
+            "link '{}': its capacity could not be measured within 2 s; contracts may use {capacity} until then",
+            link.config.name
+        );
+    }
+
+    /// Lets admission evaluate every contract on the link again with this capacity.
+    fn apply_capacity(&mut self, now: Instant, at: usize, capacity: Capacity) {
+        let Some(link) = self.links.get_mut(at) else { return };
+        link.config.capacity = Some(capacity);
         for node in self.ways.behind(at) {
             // The route to the node may move to or from this link. If it stays here, its capacity
             // has changed.
@@ -41,7 +70,6 @@ impl Engine {
             }
             self.change_way(now, node, change);
         }
-        Ok(())
     }
 
     /// Sets the classes of a link. Its scheduler applies them at its next iteration, and admission tests every

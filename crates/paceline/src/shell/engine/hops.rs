@@ -16,7 +16,12 @@ impl Engine {
     /// Collects the inputs that have arrived, and handles them for a while: one of each neighbour in turn.
     pub(super) fn handle_inputs(&mut self, now: Instant) {
         for (from, input) in self.sources.inputs.collect() {
-            if matches!(input, NeighbourInput::Hop { .. }) {
+            if let NeighbourInput::Capacity { link, capacity } = input {
+                self.follow_capacity(now, link, capacity);
+            } else if let NeighbourInput::Hop { link, up, .. } = input {
+                if up {
+                    self.unmeasured.meet(now, link, from);
+                }
                 self.incoming.append(from, input);
             } else if !self.incoming.push(from, input) {
                 crate::warn_limited!(
@@ -24,24 +29,35 @@ impl Engine {
                 );
             }
         }
-        if self.incoming.is_empty() {
+        for link in self.unmeasured.end_late(now) {
+            self.warn_unmeasured(link);
+        }
+        if !self.has_inputs() {
             return;
         }
         let until = clock::now() + INPUTS_MAX;
-        while let Some((from, input)) = self.incoming.pop() {
+        while let Some((from, input)) = self.incoming.pop_of(|node| self.unmeasured.may(node)) {
             match input {
                 NeighbourInput::Message(message, charge) => {
                     self.handle_message(now, from, message);
                     drop(charge);
                 }
                 NeighbourInput::Hop { link, up, peer } => {
-                    self.handle_hop(now, link, (from, up), peer)
+                    self.handle_hop(now, link, (from, up), peer);
+                }
+                NeighbourInput::Capacity { link, capacity } => {
+                    self.follow_capacity(now, link, capacity);
                 }
             }
             if clock::now() >= until {
                 return;
             }
         }
+    }
+
+    /// Returns true if inputs of neighbours can be handled now.
+    pub(super) fn has_inputs(&self) -> bool {
+        self.incoming.has_of(|node| self.unmeasured.may(node))
     }
 
     fn handle_message(&mut self, now: Instant, from: NodeId, message: Bytes) {

@@ -5,15 +5,16 @@ use super::super::handle::{HopSnapshot, LinkSnapshot, StreamSnapshot};
 use super::super::waits::ProcessorWaits;
 use super::{Engine, EngineLink};
 use crate::status::{
-    ClassStatus, LinkStatus, MemoryStatus, NodeStatus, PublisherStatus, QueueStatus, RateCheck,
-    Reservation, StreamContract, StreamStatus, SubscriptionHealth, SubscriptionStatus,
+    ClassStatus, LinkStatus, MeasuredCapacity, MemoryStatus, NodeStatus, PublisherStatus,
+    QueueStatus, RateCheck, Reservation, StreamContract, StreamStatus, SubscriptionHealth,
+    SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_node::deliver::AgeWindow;
 use paceline_node::status::{HealthRequest, HealthWindow, LinkReading, LinkUse};
 use paceline_proto::control::{Grant, Topic};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -230,10 +231,16 @@ impl Engine {
         let guarantees = self.control.class_uses(&link.config.name);
         let (round_trip, jitter) = snapshot.present.unwrap_or_default();
         let buffer = self.control.buffer_use(&link.config.name);
+        let contracts = link.config.capacity;
+        let measured = snapshot.estimate.map(|found| MeasuredCapacity::new(&found, contracts));
+        let known = snapshot.estimate.map(|found| found.estimate).filter(|bits| *bits > 0);
+        let known = known.and_then(|bits| Capacity::from_bits_per_s(bits).ok());
+        let capacity = known.or(contracts);
         LinkStatus {
             name: link.config.name.clone(),
             at: clock_time(snapshot.at),
-            capacity_bits_per_s: link.config.capacity.map(|capacity| capacity.bits_per_s()),
+            capacity_bits_per_s: capacity.map(Capacity::bits_per_s),
+            measured,
             use_bits_per_s: None,
             reserved_bits_per_s: reserved
                 .fold(0, |sum, contract| sum.saturating_add(contract.bits_per_s)),

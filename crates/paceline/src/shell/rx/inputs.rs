@@ -5,6 +5,7 @@ use bytes::Bytes;
 use paceline_proto::NodeId;
 use paceline_proto::memory::Charge;
 use paceline_proto::rights::PeerName;
+use paceline_sched::Capacity;
 use std::sync::Mutex;
 
 /// An input of a neighbour.
@@ -19,6 +20,8 @@ pub(crate) enum NeighbourInput {
         /// The name in the neighbour's certificate, if it has one.
         peer: Option<PeerName>,
     },
+    /// The measured capacity of a link that leads to it, for admission.
+    Capacity { link: usize, capacity: Capacity },
 }
 
 /// The inputs that the engine has not collected, in the order of their arrival: a hop comes up before its messages, and goes

@@ -9,6 +9,7 @@ use super::shared::{Opened, Shared};
 use super::{Error, Opening};
 use super::{address_of, cause, resolve};
 use crate::proxy::Proxy;
+use rustix::net::sockopt::set_tcp_congestion;
 use rustls::pki_types::ServerName;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,6 +53,7 @@ fn is_tls(endpoint: &str) -> bool {
 
 /// Serves a connection over TCP.
 async fn serve_tcp(shared: Arc<Shared>, (stream, from): (TcpStream, SocketAddr), began: Handshake) {
+    prepare(&stream, shared.opening);
     let account = if shared.is_local { account::of_tcp(&stream, from).await } else { None };
     let proof = account.map_or(Proof::Nothing, Proof::User);
     shared.serve_incoming(Opened { proof, ..over_tcp(stream, from) }, began).await;
@@ -64,6 +66,7 @@ async fn serve_tls(
     (stream, from): (TcpStream, SocketAddr),
     began: Handshake,
 ) {
+    prepare(&stream, shared.opening);
     match timeout(shared.opening.max, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => shared.serve_incoming(over_tls(stream.into(), from), began).await,
         Ok(Err(error)) => shared.turned_away(&format!("tls/{from}"), &cause::of_io(&error)),
@@ -71,9 +74,21 @@ async fn serve_tls(
     }
 }
 
+/// Sets the options of a socket: frames leave at once, and at the pace of the link.
+///
+/// Some hosts use BBR by default, which lets only four packets per round trip pass for 200 ms in every ten seconds, to measure
+/// the path (`PROBE_RTT`: Cardwell et al., draft-ietf-ccwg-bbr, 2026). That breaks deadlines on a link that is not idle. CUBIC
+/// slows down after losses only. A system may have neither, or forbid the choice: then its default stays.
+fn prepare(stream: &TcpStream, opening: Opening) {
+    let _ = stream.set_nodelay(true);
+    if opening.paced {
+        let chosen = ["cubic", "reno"].into_iter();
+        let _ = chosen.map(|name| set_tcp_congestion(stream, name)).find(Result::is_ok);
+    }
+}
+
 /// Describes a TCP connection.
 fn over_tcp(stream: TcpStream, from: SocketAddr) -> Opened<OwnedReadHalf, OwnedWriteHalf> {
-    let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
     let (address, proof) = (Some(from.ip()), Proof::Nothing);
     Opened { from: format!("tcp/{from}"), address, reader, writer, proof, quic: None }
@@ -81,8 +96,7 @@ fn over_tcp(stream: TcpStream, from: SocketAddr) -> Opened<OwnedReadHalf, OwnedW
 
 /// Describes a TLS connection.
 fn over_tls(stream: TlsStream<TcpStream>, from: SocketAddr) -> Opened<TlsReader, TlsWriter> {
-    let (tcp, session) = stream.get_ref();
-    let _ = tcp.set_nodelay(true);
+    let (_, session) = stream.get_ref();
     let proof = session
         .peer_certificates()
         .map(|chain| chain.iter().map(|certificate| certificate.clone().into_owned()).collect());
@@ -142,6 +156,7 @@ impl Tcp {
             None => why,
         });
         let (mut stream, address) = connected?;
+        prepare(&stream, self.opening);
         if let Some(proxy) = &self.proxy {
             match timeout(self.opening.max, pass(proxy, &mut stream, &self.behind)).await {
                 Ok(passed) => passed?,
@@ -194,4 +209,25 @@ async fn pass(proxy: &Proxy, stream: &mut TcpStream, to: &str) -> Result<(), Str
         answer.push(stream.read_u8().await.map_err(broken)?);
     }
     proxy.read(&String::from_utf8_lossy(&answer), to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_sched::Capacity;
+    use rustix::net::sockopt::tcp_congestion;
+
+    #[tokio::test]
+    async fn a_paced_connection_does_not_use_bbr() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = listener.local_addr().unwrap();
+        let stream = TcpStream::connect(to).await.unwrap();
+        let default = tcp_congestion(&stream).unwrap();
+        prepare(&stream, Opening::of(None));
+        assert_eq!(tcp_congestion(&stream).unwrap(), default, "the choice of the system");
+        prepare(&stream, Opening::of(Capacity::from_bits_per_s(1_000_000).ok()));
+        let chosen = tcp_congestion(&stream).unwrap();
+        assert!(["cubic", "reno"].contains(&chosen.as_str()), "{chosen} instead of {default}");
+        assert!(stream.nodelay().unwrap());
+    }
 }
