@@ -294,6 +294,20 @@ fn write_buffer(to: &mut Families, mut at: Labels, buffer: &BufferStatus) {
     );
 }
 
+fn write_capacity(to: &mut Families, at: &Labels, link: &LinkStatus) {
+    if let Some(bits) = link.capacity_bits_per_s {
+        let help = "Capacity of the link.";
+        to.gauge("paceline_link_capacity_bits_per_second", help, at, bits);
+    }
+    if let Some(found) = &link.measured {
+        let help = "Conservative end of the measured capacity.";
+        to.gauge("paceline_link_capacity_low_bits_per_second", help, at, found.low_bits_per_s);
+        let help = "Part of the measured capacity that contracts may use.";
+        let bits = found.contracts_bits_per_s;
+        to.gauge("paceline_link_capacity_contracts_bits_per_second", help, at, bits);
+    }
+}
+
 fn write_link(to: &mut Families, mut at: Labels, link: &LinkStatus) {
     at.push(("link", link.name.clone()));
     to.count("paceline_link_wire_bytes_total", "Bytes sent on the wire.", &at, link.wire_bytes);
@@ -301,17 +315,7 @@ fn write_link(to: &mut Families, mut at: Labels, link: &LinkStatus) {
     let help = "Frames lost by a transport that should keep order.";
     to.count("paceline_link_lost_frames_total", help, &at, link.frames_lost);
     to.gauge("paceline_link_hops", "Neighbours of the link.", &at, link.hops.len() as u64);
-    if let Some(bits) = link.capacity_bits_per_s {
-        let help = "Capacity of the link.";
-        to.gauge("paceline_link_capacity_bits_per_second", help, &at, bits);
-    }
-    if let Some(found) = &link.measured {
-        let help = "Conservative end of the measured capacity.";
-        to.gauge("paceline_link_capacity_low_bits_per_second", help, &at, found.low_bits_per_s);
-        let help = "Part of the measured capacity that contracts may use.";
-        let bits = found.contracts_bits_per_s;
-        to.gauge("paceline_link_capacity_contracts_bits_per_second", help, &at, bits);
-    }
+    write_capacity(to, &at, link);
     let help = "Capacity of the link that contracts reserve.";
     to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
     if let Some(buffer) = &link.buffer {

@@ -103,7 +103,7 @@ fn multicast(link: &LinkConfig) -> Result<(), String> {
     } else if link.capacity.is_none() {
         "a capacity, that of the segment"
     } else if link.measured.is_some() {
-        "a fixed capacity, that of the segment; a measured one is that of one neighbour"
+        "the fixed capacity of the segment; a measurement shows the path to one neighbour"
     } else if link.ordered {
         "datagrams; remove ordered"
     } else if !link.classes.is_empty() {

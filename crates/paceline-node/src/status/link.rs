@@ -84,13 +84,13 @@ pub struct MeasuredCapacity {
     #[serde(with = "by_name")]
     #[cfg_attr(feature = "typescript", ts(type = "string"))]
     pub state: CapacityState,
-    /// The most probable capacity; during an outage, that before it. 0 before the first measurement.
+    /// The most probable capacity; during an outage, the last one before it. 0 before the first measurement.
     pub estimate_bits_per_s: u64,
     /// The conservative end of the confidence interval, at which the link sends; it uses less while a queue drains.
     pub low_bits_per_s: u64,
     /// The optimistic end; null if nothing bounds the capacity.
     pub high_bits_per_s: Option<u64>,
-    /// The part of it that contracts may use: 95 % of the conservative end, and after a rise that of the last 2 s.
+    /// The part of it that contracts may use: 95 % of the conservative end, of the last 2 s after a rise.
     pub contracts_bits_per_s: u64,
 }
 

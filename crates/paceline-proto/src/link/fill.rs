@@ -129,7 +129,7 @@ impl Link {
 
     fn fill_bare(&mut self, now: Instant, node: NodeId, out: &mut FrameBuf) {
         let wire_time = self.time_to_send(now, on_wire(FrameHeader::UNSTAMPED_BYTES_MAX as u64));
-        // The frame leaves a measured link at once, and its serial time is a part of what the other end measures.
+        // As in `note_frame`.
         let wire_time = if self.measure.is_some() { Duration::ZERO } else { wire_time };
         let stamp = self.stamp(now);
         let Some(neighbour) = self.hops.get_mut(node) else { return };
@@ -219,11 +219,12 @@ impl Link {
         let ask_every =
             if self.pacer.wire.is_paced() { 1 } else { window_bytes(&self.pacer.wire) / 3 };
         let wire_time = self.time_to_send(now, wire);
-        let held = if self.measure.is_some() { Duration::ZERO } else { wire_time };
+        // A frame leaves a measured link at once: its serial time is that of another network, and a part of the round trip.
+        let serial = if self.measure.is_some() { Duration::ZERO } else { wire_time };
         let Some(neighbour) = self.hops.get_mut(node) else { return };
-        FrameHeader::set_held(head, neighbour.hop.held_until(now, held));
+        FrameHeader::set_held(head, neighbour.hop.held_until(now, serial));
         FrameHeader::set_transit(head, neighbour.hop.transit(wire_time));
-        if neighbour.hop.handle_sent(now, wire, ask_every, wire_time) {
+        if neighbour.hop.handle_sent(now, wire, ask_every, serial) {
             FrameHeader::ask_now(head);
         }
         neighbour.hop.note_items(items);

@@ -257,7 +257,8 @@ mod tests {
     }
 
     const fn brief() -> Opening {
-        Opening { max: Duration::from_millis(2_500), knock_every: Duration::from_millis(200) }
+        let (max, knock_every) = (Duration::from_millis(2_500), Duration::from_millis(200));
+        Opening { max, knock_every, paced: false }
     }
 
     #[test]
