@@ -786,9 +786,13 @@ name: string,
  */
 at_us: number, 
 /**
- * Capacity; null without one.
+ * Capacity, as configured or as measured; null without one.
  */
 capacity_bits_per_s: number | null, 
+/**
+ * Measurement of the capacity; null unless it is measured.
+ */
+measured: MeasuredCapacity | null, 
 /**
  * Rate sent over the last second or more; null in the first two seconds of the node.
  */
@@ -861,6 +865,28 @@ repairs: Repairs,
  * Queue space of the link for contracts; null for a link without a capacity or a neighbour.
  */
 buffer: QueueBuffer | null, };
+
+export type MeasuredCapacity = { 
+/**
+ * `unknown`, `measuring`, `stable`, `falling` or `outage`.
+ */
+state: string, 
+/**
+ * The most probable capacity; during an outage, the last one before it. 0 before the first measurement.
+ */
+estimate_bits_per_s: number, 
+/**
+ * The conservative end of the confidence interval, at which the link sends; it uses less while a queue drains.
+ */
+low_bits_per_s: number, 
+/**
+ * The optimistic end; null if nothing bounds the capacity.
+ */
+high_bits_per_s: number | null, 
+/**
+ * The part of it that contracts may use: 95 % of the conservative end, of the last 2 s after a rise.
+ */
+contracts_bits_per_s: number, };
 
 export type Neighbour = { 
 /**

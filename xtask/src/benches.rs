@@ -50,6 +50,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "objects", &[], Nothing),
     (Bench, "playout", &[], Root),
     (Bench, "pull", &[], Root),
+    (Bench, "radio", &[], Root),
     (Bench, "recordings", &[], Recordings),
     (Bench, "storm", &[], Root),
     (Bench, "soak", &[], Nothing),

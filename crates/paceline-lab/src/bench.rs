@@ -18,6 +18,7 @@ mod program;
 mod protocol;
 pub(crate) mod proxied;
 mod pull;
+mod radio;
 mod recordings;
 pub(crate) mod report;
 mod role;
@@ -73,6 +74,8 @@ enum Command {
     Plain(plain::Args),
     /// 25 MB pulled over 8 Mbit/s during live streams (needs root)
     Pull(pull::Args),
+    /// Steering next to data over a radio whose capacity changes (needs root)
+    Radio(radio::Args),
     /// A real film and a real flight over a 2 Mbit/s link (needs root and ffmpeg)
     Recordings(recordings::Args),
     /// Contracts on an overloaded 2 Mbit/s link, under each discipline (needs root)
@@ -122,6 +125,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Objects(args) => objects::run(&args),
         Command::Plain(args) => plain::run(&args),
         Command::Pull(args) => pull::run(&args),
+        Command::Radio(args) => radio::run(&args),
         Command::Recordings(args) => recordings::run(&args),
         Command::Storm(args) => storm::run(&args),
         Command::Tds(args) => tds::run(&args),

@@ -80,6 +80,16 @@ impl Rig {
             .context("cannot build the network for the benchmark")
     }
 
+    /// Builds the namespaces, and a link with an impairment that may change.
+    pub(super) fn carried(impairment: Impairment) -> Result<Self> {
+        Self::impaired(impairment, 1).context("cannot build the network for the benchmark")
+    }
+
+    /// Changes the impairment of both directions, on a link that this process carries.
+    pub(super) fn set(&self, impairment: Impairment) {
+        self.link.iter().for_each(|link| link.set([impairment; 2]));
+    }
+
     /// Changes the delay of packets, on a link that this process carries.
     pub(super) fn set_delay(&self, delay: Duration) {
         let impairment = Impairment { delay, ..Impairment::NONE };

@@ -28,6 +28,7 @@ mod idle;
 mod large;
 mod latch;
 mod late_joiner;
+mod measured;
 mod meeting;
 mod memory;
 mod moves;

@@ -1,0 +1,89 @@
+//! `paceline-lab bench radio`: steering next to data that fills a radio whose capacity changes.
+//!
+//! A robot steers at 100 Hz within 100 ms and sends best-effort data that fills the link. The emulator changes the rate of the
+//! link between the two nodes. Publisher and subscriber are in this process, so that one clock measures the ages.
+
+mod run;
+mod trace;
+
+use super::netns;
+use super::report::{Report, Section, Table};
+use super::scenario::trust::Certificates;
+use super::stats::count;
+use super::{OutputArgs, interrupt};
+use anyhow::Result;
+use paceline_tool::scratch::Scratch;
+use run::{OPERATOR, ROBOT, Run, Seen};
+use std::process::ExitCode;
+use std::time::Duration;
+use trace::Trace;
+
+/// Steering over a radio of changing capacity, measured and fixed (needs root)
+#[derive(clap::Args, Clone, Debug)]
+pub(super) struct Args {
+    /// Time of each trace
+    #[arg(long = "duration", value_name = "TIME", default_value = "60s", conflicts_with = "short",
+          value_parser = paceline_tool::args::seconds::<10, 3_600>)]
+    seconds: u32,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The columns of the tables.
+const HEADINGS: [&str; 9] = [
+    "capacity",
+    "steering sent",
+    "late",
+    "lost",
+    "windows broken",
+    "longest bad time s",
+    "admitted % of the link",
+    "data % of the link",
+    "processor ms per MB",
+];
+/// The configured capacities: the measured one, and two that somebody could type in.
+const MEASURED: &str = "auto 1mbit..50mbit";
+const CASES: [(&str, &str); 3] = [(MEASURED, "tcp"), (MEASURED, "quic"), ("20mbit", "tcp")];
+const SHORT: Duration = Duration::from_secs(6);
+
+pub(super) fn run(args: &Args) -> Result<ExitCode> {
+    if !netns::can_build("radio") {
+        return Ok(ExitCode::from(2));
+    }
+    interrupt::install()?;
+    let command = match args.seconds {
+        60 => "paceline-lab bench radio".to_owned(),
+        seconds => format!("paceline-lab bench radio --duration {seconds}s"),
+    };
+    let certificates = Certificates::issue([ROBOT, OPERATOR].into_iter())?;
+    let scratch = Scratch::new("radio")?;
+    let mut report = Report::new("Steering over a radio", &command);
+    let short = args.output.short;
+    let length = if short { SHORT } else { Duration::from_secs(args.seconds.into()) };
+    for (capacity, protocol) in CASES.into_iter().take(if short { 1 } else { CASES.len() }) {
+        let mut section = Section::new(format!("capacity={capacity} over {protocol}"));
+        let mut table = Table::new(HEADINGS.map(str::to_owned).into());
+        for trace in Trace::ALL.into_iter().filter(|trace| !short || *trace == Trace::Step) {
+            eprintln!("{capacity} over {protocol}: {}", trace.name());
+            let run = Run { capacity, protocol, rates: trace.sampled(length) };
+            let seen = run.measure(&scratch, &certificates)?;
+            table.row(trace.name().to_owned(), figures(&seen));
+        }
+        section.table(table);
+        report.add(section, &args.output);
+    }
+    report.finish(&args.output)
+}
+
+fn figures(seen: &Seen) -> Vec<f64> {
+    vec![
+        count(seen.steering),
+        count(seen.late),
+        count(seen.lost),
+        count(seen.broken),
+        seen.bad_longest.as_secs_f64(),
+        seen.admitted * 100.0,
+        seen.data * 100.0,
+        seen.processor,
+    ]
+}
