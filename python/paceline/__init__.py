@@ -11,6 +11,7 @@ import atexit as _atexit
 import os as _os
 
 from ._native import (
+    Adapted,
     Buffer,
     Changed,
     Clock,
@@ -71,6 +72,7 @@ from .node import close_all as _close_all
 from .pictures import encoding_of
 
 __all__ = [
+    "Adapted",
     "Buffer",
     "Callback",
     "ChangeError",

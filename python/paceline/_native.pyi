@@ -29,6 +29,7 @@ __all__ = [
     "HttpServer",
     "Reading",
     "ChangeRefused",
+    "Adapted",
     "Changed",
     "Excess",
     "Feedback",
@@ -404,6 +405,34 @@ class Changed:
         same number."""
 
 @final
+class Adapted:
+    """Event: the nodes of the paths have reduced an elastic contract, or restored a part of it."""
+
+    @property
+    def form(self) -> str:
+        """The requested rate and size from now on, as text."""
+    @property
+    def max_hz(self) -> float | None:
+        """The largest rate in hertz; ``None`` without one."""
+    @property
+    def step(self) -> int:
+        """The new step, from 0 for the most that the subscription requests."""
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+    @property
+    def reason(self) -> Literal["refused", "important", "room"]:
+        """The reason as a word: ``refused`` (a path refuses more), ``important`` (a more important
+        contract needs the room) or ``room`` (the path carries more again)."""
+    @property
+    def text(self) -> str:
+        """The step and the reason, as a sentence."""
+    @property
+    def revision(self) -> int:
+        """The number of the request. The ``Grant`` or ``Refusal`` that answers it carries the
+        same number."""
+
+@final
 class ChangeRefused:
     """Event: a change was refused. The previous request stayed in force throughout."""
 
@@ -693,7 +722,7 @@ class Subscriber:
     def try_take(self, max_samples: int = 1024) -> list[Sample]:
         """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
         none is queued."""
-    def events(self) -> list[Heard | Grant | NoSpare | Refusal | Withdrawn | BestEffort | Excess | Changed | ChangeRefused | Silent | Resumed]:
+    def events(self) -> list[Heard | Grant | NoSpare | Refusal | Withdrawn | BestEffort | Excess | Changed | Adapted | ChangeRefused | Silent | Resumed]:
         """Returns the events since the last call, oldest first.
 
         Only the 64 newest unread events are kept.
@@ -703,9 +732,13 @@ class Subscriber:
         *,
         every: int | None = None,
         max_hz: float | None = None,
+        min_hz: float | None = None,
         size: tuple[int, int] | str | None = None,
+        or_sizes: Sequence[tuple[int, int]] | None = None,
         audio: tuple[int, int] | str | None = None,
         bitrate: int | None = None,
+        min_bitrate: int | None = None,
+        importance: int | None = None,
         quality: int | None = None,
         within_ms: float | None = None,
         loss: tuple[int, int] | str | None = None,

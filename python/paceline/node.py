@@ -167,9 +167,13 @@ class Node(_native.Node):
         *,
         every: int | None = None,
         max_hz: float | None = None,
+        min_hz: float | None = None,
         size: _Pair | None = None,
+        or_sizes: Sequence[tuple[int, int]] | None = None,
         audio: _Pair | None = None,
         bitrate: int | None = None,
+        min_bitrate: int | None = None,
+        importance: int | None = None,
         quality: int | None = None,
         within_ms: float | None = None,
         loss: _Pair | None = None,
@@ -218,6 +222,10 @@ class Node(_native.Node):
         ``spare=True`` reserves a second path without the links of the first one, which takes over when that
         fails: both are granted or neither.
 
+        ``min_hz``, ``or_sizes`` (smaller sizes, largest first) and ``min_bitrate`` make the contract elastic: when the
+        capacity falls, or a contract with a higher ``importance`` (0 to 100, 50 by default) needs the room, it is reduced
+        step by step down to these values, and restored later. Each step is announced by :class:`paceline.Adapted`.
+
         ``queue`` is the number of samples buffered for a slow reader, 64 by default; then the
         oldest is dropped.
 
@@ -238,9 +246,13 @@ class Node(_native.Node):
         asked = {
             "every": every,
             "max_hz": max_hz,
+            "min_hz": min_hz,
             "size": size,
+            "or_sizes": or_sizes,
             "audio": audio,
             "bitrate": bitrate,
+            "min_bitrate": min_bitrate,
+            "importance": importance,
             "quality": quality,
             "within_ms": within_ms,
             "loss": loss,
@@ -316,9 +328,13 @@ class Node(_native.Node):
         *,
         every: int | None = None,
         max_hz: float | None = None,
+        min_hz: float | None = None,
         size: _Pair | None = None,
+        or_sizes: Sequence[tuple[int, int]] | None = None,
         audio: _Pair | None = None,
         bitrate: int | None = None,
+        min_bitrate: int | None = None,
+        importance: int | None = None,
         quality: int | None = None,
         within_ms: float | None = None,
         loss: _Pair | None = None,
@@ -340,9 +356,13 @@ class Node(_native.Node):
         asked = {
             "every": every,
             "max_hz": max_hz,
+            "min_hz": min_hz,
             "size": size,
+            "or_sizes": or_sizes,
             "audio": audio,
             "bitrate": bitrate,
+            "min_bitrate": min_bitrate,
+            "importance": importance,
             "quality": quality,
             "within_ms": within_ms,
             "loss": loss,
@@ -391,9 +411,13 @@ class Node(_native.Node):
         *,
         every: int | None = None,
         max_hz: float | None = None,
+        min_hz: float | None = None,
         size: _Pair | None = None,
+        or_sizes: Sequence[tuple[int, int]] | None = None,
         audio: _Pair | None = None,
         bitrate: int | None = None,
+        min_bitrate: int | None = None,
+        importance: int | None = None,
         quality: int | None = None,
         within_ms: float | None = None,
         loss: _Pair | None = None,
@@ -418,9 +442,13 @@ class Node(_native.Node):
         asked = {
             "every": every,
             "max_hz": max_hz,
+            "min_hz": min_hz,
             "size": size,
+            "or_sizes": or_sizes,
             "audio": audio,
             "bitrate": bitrate,
+            "min_bitrate": min_bitrate,
+            "importance": importance,
             "quality": quality,
             "within_ms": within_ms,
             "loss": loss,

@@ -298,29 +298,34 @@ impl Admission {
     }
 
     /// Returns the reservations on a link with the new parameters `spec`, and the reservations that
-    /// no longer fit, with the refusals. They are tested in order of trunk and holder, installed
+    /// no longer fit, with the refusals. They are tested in order of `rank`, trunk and holder, installed
     /// before tentative ones.
     #[must_use]
-    pub fn rebuilt(&self, spec: LinkParameters) -> (Self, Vec<(Trunk, Holder, LinkRefusal)>) {
+    pub fn rebuilt<R: Ord>(
+        &self,
+        spec: LinkParameters,
+        rank: impl Fn(Holder) -> R,
+    ) -> (Self, Vec<(Trunk, Holder, LinkRefusal)>) {
         let mut after = Self::new(spec);
         after.cpu_elsewhere = self.cpu_elsewhere;
         after.buffer_elsewhere = self.buffer_elsewhere;
         after.host_buffer_elsewhere = self.host_buffer_elsewhere;
         let mut lost = Vec::new();
         for lasting in [true, false] {
-            for (trunk, held) in &self.trunks {
-                for (holder, demand) in held.demands(lasting) {
-                    match after.hold(*trunk, holder, &demand) {
-                        AdmissionResult::Granted(_) if lasting => {
-                            _ = after.commit(*trunk, holder, None)
-                        }
-                        AdmissionResult::Granted(_) => {}
-                        AdmissionResult::Refused(refusal) => lost.push((*trunk, holder, refusal)),
-                    }
+            let demands = self.trunks.iter().flat_map(|(trunk, held)| {
+                held.demands(lasting).map(|(holder, demand)| (*trunk, holder, demand))
+            });
+            let mut demands: Vec<(Trunk, Holder, StreamDemand)> = demands.collect();
+            demands.sort_by_cached_key(|(_, holder, _)| rank(*holder));
+            for (trunk, holder, demand) in demands {
+                match after.hold(trunk, holder, &demand) {
+                    AdmissionResult::Granted(_) if lasting => _ = after.commit(trunk, holder, None),
+                    AdmissionResult::Granted(_) => {}
+                    AdmissionResult::Refused(refusal) => lost.push((trunk, holder, refusal)),
                 }
-                if lasting {
-                    after.set_used(*trunk, held.used);
-                }
+            }
+            if lasting {
+                self.trunks.iter().for_each(|(trunk, held)| after.set_used(*trunk, held.used));
             }
         }
         (after, lost)

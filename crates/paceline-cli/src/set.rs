@@ -64,8 +64,8 @@ pub(crate) struct SetArgs {
 pub(crate) fn run(args: &SetArgs) -> anyhow::Result<ExitCode> {
     if !args.has_changes() {
         return Err(exit::usage(
-            "nothing to change: give --max-hz, --every, --size, --bitrate, --quality, --audio, --within, --loss, \
-             --proxy, --retransmit or --reset",
+            "nothing to change: give --max-hz, --min-hz, --every, --size, --bitrate, --quality, --audio, --within, --loss, \
+             --importance, --proxy, --retransmit or --reset",
         ));
     }
     let stop = Stop::on_signals()?;

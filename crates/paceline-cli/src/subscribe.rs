@@ -260,6 +260,11 @@ impl<'a> Session<'a> {
                     let asked = show::requested(form, within, loss);
                     show::note(&format!("the request changed: {asked}"));
                 }
+                SubscriberEvent::Adapted { form, adaptation, .. } => {
+                    self.refused.clear();
+                    self.asked = RequestedRate::of(form.rate);
+                    show::note(&format!("changed to {form}, {adaptation}"));
+                }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
                     for refusal in &refusals {
                         show::note(&format!("refused: {}: {refusal}", self.name_of(refusal)));

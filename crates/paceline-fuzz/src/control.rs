@@ -3,7 +3,7 @@
 use crate::input::Input;
 use bytes::Bytes;
 use paceline_proto::control::{
-    Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec, rewrite_message,
+    Control, ControlOutput, Elastic, HopInfo, PublisherSpec, SubscriptionSpec, rewrite_message,
 };
 use paceline_proto::{
     Encoding, Form, Kind, NodeId, Pattern, Proxy, PublisherId, Size, SubscriptionId, Tag,
@@ -216,9 +216,14 @@ fn publisher(input: &mut Input<'_>) -> PublisherSpec {
 fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
     let pattern = input.one_of(&["robot/*", "**", "arm"]);
     let size = Size { width: 320, height: 240 };
+    let form = Form { size: input.flag().then_some(size), ..Form::FULL };
+    let elastic = input.flag().then(|| {
+        let sizes = vec![Size { width: 160, height: 120 }];
+        Elastic { sizes, ..Elastic::none(form) }
+    });
     SubscriptionSpec {
         pattern: Pattern::new(pattern).unwrap(),
-        form: Form { size: input.flag().then_some(size), ..Form::FULL },
+        form,
         within: input.flag().then_some(Duration::from_millis(90)),
         loss: None,
         proxy: match input.one_of(&[0_u8, 1, 2, 3]) {
@@ -238,5 +243,7 @@ fn subscription(input: &mut Input<'_>) -> SubscriptionSpec {
         with: None,
         proves: false,
         spare: input.flag(),
+        importance: input.one_of(&[0, 50, 100]),
+        elastic: elastic.filter(Elastic::is_valid).map(Box::new),
     }
 }

@@ -168,9 +168,9 @@ pub(crate) fn wish_in(words: &str) -> Result<WishArgs, String> {
 /// Returns the options in `words` and the subscription with this id.
 fn wanted(node: &Node, id: &str, words: &str) -> anyhow::Result<(WishArgs, SubscriptionView)> {
     let wish = wish_in(words).map_err(exit::usage)?;
-    if !wish.promises() && !wish.has_form() {
+    if !wish.promises() && !wish.has_form() && !wish.is_elastic() {
         return Err(exit::usage(
-            "\"set\" is empty: give --max-hz, --every, --size, --audio, --bitrate, --quality, --within or --loss",
+            "\"set\" is empty: give --max-hz, --min-hz, --every, --size, --audio, --bitrate, --quality, --within, --loss or --importance",
         ));
     }
     let all = node.subscriptions();

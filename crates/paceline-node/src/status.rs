@@ -50,7 +50,7 @@ pub use queue::QueueStatus;
 pub use reservation::{Reservation, ReservedHop};
 pub use service::{NetworkHealth, explain};
 pub use stream::{StreamContract, StreamStatus, SummedAges};
-pub use subscription::SubscriptionStatus;
+pub use subscription::{ElasticStatus, SubscriptionStatus};
 pub use timed::{TimedMethod, TimedStatus};
 pub use usage::{LinkReading, LinkUse};
 pub use wire::StatusError;

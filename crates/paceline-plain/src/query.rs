@@ -142,7 +142,8 @@ impl Common {
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
-                | SubscriberEvent::Changed { .. } => {}
+                | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::Adapted { .. } => {}
                 // An event of a later version.
                 _ => {}
             }

@@ -47,6 +47,7 @@ pub use contracts::links::{BUFFER_DEFAULT, BufferUse, ClassUse, HOST_BUFFER_DEFA
 pub use contracts::outcome::ChangeOutcome;
 pub use contracts::survey::Estimate;
 pub use data::best_effort::BestEffort;
+pub use data::elastic::{Adaptation, Cause, Elastic, IMPORTANCE_DEFAULT, IMPORTANCE_MAX};
 pub use data::grant::{Grant, GrantedHop, ProcessorUse};
 pub use data::ids::{HOPS_MAX, NAME_BYTES_MAX};
 pub use data::opposite::OppositeStream;
@@ -324,11 +325,13 @@ impl Control {
             self.follow_reservations();
         }
         self.end_surveys();
+        self.restore_steps();
         let due = self
             .contracts
             .admission
             .wake_at()
             .min(self.contracts.lingering.wake_at())
+            .min(self.contracts.elastic.relief_at())
             .min(self.membership.access.wake_at());
         self.dirty |= due <= self.now;
     }
@@ -447,15 +450,19 @@ impl Control {
         let promises =
             self.contracts.admission.wake_at().min(self.contracts.admission.reservations_at());
         let others = self.contracts.surveys.wake_at().min(self.contracts.lingering.wake_at());
-        own.min(promises).min(others).min(self.membership.access.wake_at())
+        let elastic = self.contracts.elastic.wake_at();
+        own.min(promises).min(others).min(elastic).min(self.membership.access.wake_at())
     }
 
     /// Applies a change of links or neighbours to the reservations.
     fn follow_links(&mut self) {
         let Admission { links, reservations, .. } = &mut self.contracts.admission;
-        let publisher = |label: &[u8]| Some(Label::read(label).ok()?.pair.1);
+        let of = |label: &[u8]| {
+            let Label { pair, request, .. } = Label::read(label).ok()?;
+            Some((pair.1, request.importance))
+        };
         let view = (self.me, &self.membership.registry);
-        links.follow(self.now, reservations, view, &self.membership.hops, publisher);
+        links.follow(self.now, reservations, view, &self.membership.hops, of);
         self.dirty = true;
         self.follow_reservations();
     }

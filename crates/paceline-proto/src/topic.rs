@@ -28,6 +28,9 @@ pub enum Topic {
     Outcome,
     /// The time by the node's clock: a packet of NTP follows.
     Time,
+    /// A reduction of an elastic contract of a subscription of the node, for a more important one. `Control` handles it
+    /// without an answer.
+    Relax,
 }
 
 impl Topic {
@@ -45,6 +48,7 @@ impl Topic {
             Self::Passages => 7,
             Self::Outcome => 8,
             Self::Time => 9,
+            Self::Relax => 10,
         }
     }
 
@@ -62,6 +66,7 @@ impl Topic {
             7 => Self::Passages,
             8 => Self::Outcome,
             9 => Self::Time,
+            10 => Self::Relax,
             _ => return None,
         };
         Some((topic, question.split_off(1)))

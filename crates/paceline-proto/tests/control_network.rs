@@ -11,6 +11,7 @@ mod control_network {
     mod classes;
     mod convergence;
     mod declarations;
+    mod elastic;
     mod global;
     mod idle;
     mod leaves;

@@ -3,7 +3,7 @@
 use crate::grant::Grant;
 use crate::refusal::Refusal;
 use crate::time::to_ms;
-use paceline::contract::BestEffort as Why;
+use paceline::contract::{BestEffort as Why, Cause};
 use paceline::status::PublisherId;
 use paceline::{PublisherEvent, SubscriberEvent};
 use pyo3::prelude::*;
@@ -107,6 +107,40 @@ pub(crate) struct Changed {
 impl Changed {
     fn __repr__(&self) -> String {
         format!("Changed('{}')", self.form)
+    }
+}
+
+/// Event: the nodes of the paths have reduced an elastic contract, or restored a part of it.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Adapted {
+    /// The requested rate and size from now on, as text.
+    form: String,
+    /// The largest rate in hertz; `None` without one.
+    max_hz: Option<f64>,
+    /// The new step, from 0 for the most that the subscription requests.
+    step: usize,
+    /// The number of steps.
+    steps: usize,
+    /// The reason as a word: `refused` (a path refuses more), `important` (a more important contract needs the room) or
+    /// `room` (the path carries more again).
+    reason: &'static str,
+    /// The step and the reason, as a sentence.
+    text: String,
+    /// The number of the request. The `Grant` or `Refusal` that answers it carries the same number.
+    revision: u64,
+}
+
+#[pymethods]
+impl Adapted {
+    fn __repr__(&self) -> String {
+        format!(
+            "Adapted('{}', step={}, steps={}, reason='{}')",
+            self.form, self.step, self.steps, self.reason
+        )
+    }
+
+    fn __str__(&self) -> String {
+        format!("{}: {}", self.form, self.text)
     }
 }
 
@@ -278,6 +312,22 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
                 silent_ms: to_ms(resumption.silent),
             };
             Bound::new(py, resumed)?.into_any()
+        }
+        SubscriberEvent::Adapted { revision, form, adaptation, .. } => {
+            let adapted = Adapted {
+                form: form.to_string(),
+                max_hz: form.rate.max_hz(),
+                step: adaptation.step,
+                steps: adaptation.steps,
+                reason: match adaptation.cause {
+                    Cause::Refused(_) => "refused",
+                    Cause::MoreImportant { .. } => "important",
+                    Cause::Room => "room",
+                },
+                text: adaptation.to_string(),
+                revision,
+            };
+            Bound::new(py, adapted)?.into_any()
         }
         SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
             let refused = ChangeRefused {

@@ -49,7 +49,8 @@ mod native {
     use super::command::{command, thread_setting};
     #[pymodule_export]
     use super::event::{
-        BestEffort, ChangeRefused, Changed, Excess, Heard, NoSpare, Resumed, Silent, Withdrawn,
+        Adapted, BestEffort, ChangeRefused, Changed, Excess, Heard, NoSpare, Resumed, Silent,
+        Withdrawn,
     };
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};

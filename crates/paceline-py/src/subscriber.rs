@@ -24,9 +24,13 @@ const STATUS_WITHIN: Duration = Duration::from_secs(1);
 const CHANGEABLE: &[&str] = &[
     "every",
     "max_hz",
+    "min_hz",
     "size",
+    "or_sizes",
     "audio",
     "bitrate",
+    "min_bitrate",
+    "importance",
     "quality",
     "within_ms",
     "loss",
@@ -101,6 +105,7 @@ impl No {
             | SubscriberEvent::Excess { .. }
             | SubscriberEvent::Silent(_)
             | SubscriberEvent::Resumed(_)
+            | SubscriberEvent::Adapted { .. }
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
             // An event of a later version.
@@ -265,8 +270,8 @@ impl Subscriber {
     ///
     /// Raises `ChangeError` if the subscription has ended, and `SubscribeError` for values out of
     /// range.
-    #[pyo3(signature = (**asked), text_signature = "($self, *, every=None, max_hz=None, size=None, audio=None, \
-        bitrate=None, quality=None, within_ms=None, loss=None, proxy=None, retransmit=None, reset=False, or_stop=False)")]
+    #[pyo3(signature = (**asked), text_signature = "($self, *, every=None, max_hz=None, min_hz=None, size=None, or_sizes=None, audio=None, \
+        bitrate=None, min_bitrate=None, importance=None, quality=None, within_ms=None, loss=None, proxy=None, retransmit=None, reset=False, or_stop=False)")]
     fn change(&self, py: Python<'_>, asked: Option<Bound<'_, PyDict>>) -> PyResult<()> {
         let asked = asked.unwrap_or_else(|| PyDict::new(py));
         convert::only(&asked, CHANGEABLE)?;

@@ -3,7 +3,7 @@
 
 mod wish;
 
-pub use wish::{RequestedRate, WishArgs};
+pub use wish::{BitRates, RequestedRate, WishArgs};
 
 use paceline::Capacity;
 use paceline_media::Size;
@@ -54,6 +54,20 @@ pub fn bitrate(text: &str) -> Result<u32, String> {
     let bits = capacity(text)?.bits_per_s();
     let bits = u32::try_from(bits).ok().filter(|bits| *bits >= 1_000);
     bits.ok_or_else(|| format!("{text:?}: must be from 1kbit to 4gbit, for example 500kbit"))
+}
+
+/// Parses a bit rate such as `500kbit`, or the highest and the lowest accepted one such as `2mbit..300kbit`.
+pub fn bitrates(text: &str) -> Result<BitRates, String> {
+    let Some((most, least)) = text.split_once("..") else {
+        return Ok(BitRates { most: bitrate(text)?, least: None });
+    };
+    let (most, least) = (bitrate(most)?, bitrate(least)?);
+    if least >= most {
+        return Err(format!(
+            "{text:?}: the second bit rate must be below the first, for example 2mbit..300kbit"
+        ));
+    }
+    Ok(BitRates { most, least: Some(least) })
 }
 
 /// Parses a delay bound such as `200ms`.

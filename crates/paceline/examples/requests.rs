@@ -43,7 +43,8 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
-                | SubscriberEvent::Changed { .. } => *told,
+                | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::Adapted { .. } => *told,
                 // An event of a later version.
                 _ => *told,
             };

@@ -12,8 +12,9 @@
 pub use crate::error::Contradiction;
 #[doc(inline)]
 pub use paceline_proto::control::{
-    BestEffort, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable, CpuTableError, Estimate,
-    Grant, GrantedHop, Offer, OppositeStream, Refusal, RefusalReason,
+    Adaptation, BestEffort, Cause, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable,
+    CpuTableError, Estimate, Grant, GrantedHop, IMPORTANCE_DEFAULT, IMPORTANCE_MAX, Offer,
+    OppositeStream, Refusal, RefusalReason,
 };
 #[doc(inline)]
 pub use paceline_proto::form::Audio;

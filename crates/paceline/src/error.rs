@@ -1,6 +1,6 @@
 //! Errors, one type per operation.
 
-use paceline_proto::control::NAME_BYTES_MAX;
+use paceline_proto::control::{IMPORTANCE_DEFAULT, IMPORTANCE_MAX, NAME_BYTES_MAX};
 use paceline_proto::link::ClassError;
 use paceline_proto::pull::LimitsError;
 use paceline_proto::text::escape;
@@ -335,6 +335,28 @@ pub enum SubscribeError {
         "with '{0}' but without a contract: nothing is tied; add a delay bound (within) or a loss tolerance (loss)"
     )]
     TiedWithoutContract(String),
+    /// The importance of a contract is above 100.
+    #[error(
+        "importance {0}: must be from 0 to {IMPORTANCE_MAX}; {IMPORTANCE_DEFAULT} is the default, and higher is more important"
+    )]
+    Importance(u8),
+    /// The least that an elastic contract accepts is not below the most that it requests, or the most is missing.
+    #[error(
+        "{least}: must be below {most}, the most that is requested; give both, such as {example}"
+    )]
+    Elastic {
+        /// The least, as it was given.
+        least: String,
+        /// The setting of the most.
+        most: &'static str,
+        /// Two values that go together.
+        example: &'static str,
+    },
+    /// The subscription accepts reductions, but requests no contract.
+    #[error(
+        "an elastic request without a contract: best effort is never reduced in steps; add a delay bound (within) or a loss tolerance (loss)"
+    )]
+    ElasticWithoutContract,
     /// The subscription requests a spare, but no contract.
     #[error(
         "spare without a contract: nothing is reserved; add a delay bound (within) or a loss tolerance (loss)"

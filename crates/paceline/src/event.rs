@@ -1,7 +1,7 @@
 //! Events of subscriptions and publishers.
 
 use crate::delivery::{Resumption, Silence};
-use paceline_proto::control::{BestEffort, Grant, Refusal};
+use paceline_proto::control::{Adaptation, BestEffort, Grant, Refusal};
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;
 use std::time::Duration;
@@ -74,6 +74,22 @@ pub enum SubscriberEvent {
         within: Option<Duration>,
         /// The requested loss tolerance.
         loss: Option<LossTolerance>,
+    },
+    /// The nodes of the paths have reduced an elastic contract, or restored a part of it. The old grant stays in force until
+    /// the new one replaces it between two samples, unless the path can no longer carry it.
+    ///
+    /// See [`SubscriberBuilder::min_hz`](crate::SubscriberBuilder::min_hz).
+    Adapted {
+        /// The number of the request, repeated in its answers.
+        revision: u64,
+        /// The requested rate and size from now on.
+        form: Form,
+        /// The requested delay bound.
+        within: Option<Duration>,
+        /// The requested loss tolerance.
+        loss: Option<LossTolerance>,
+        /// The step and the reason.
+        adaptation: Adaptation,
     },
     /// A path refused the last change. The previous request is active again; its grant stayed in
     /// force throughout.

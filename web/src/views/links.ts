@@ -29,7 +29,7 @@ function shareRow(): Shown<Part> {
 }
 
 /** The state of a measured capacity, and the part that contracts may use. */
-function measured(found: MeasuredCapacity | null): string {
+function stateOf(found: MeasuredCapacity | null): string {
   if (found === null) return "";
   return found.estimate_bits_per_s === 0 ? ` · ${found.state}` : ` · measured, ${found.state} · contracts ${bits(found.contracts_bits_per_s)}`;
 }
@@ -69,7 +69,7 @@ function panel(first: LinkView): Shown<LinkView> {
       text(title, `${node.name} → ${to.join(", ") || "no neighbour"} · ${link.name}`);
       text(use, link.use_bits_per_s === null ? "not measured" : bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
       text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
-      text(capacity, link.capacity_bits_per_s === null ? "no limit" : bits(link.capacity_bits_per_s) + measured(link.measured));
+      text(capacity, link.capacity_bits_per_s === null ? "no limit" : bits(link.capacity_bits_per_s) + stateOf(link.measured));
       parts.update(shares.slice(0, SHARES_MAX).map((one) => ({ ...one, of: link.capacity_bits_per_s })));
       const others = shares.length > SHARES_MAX ? `${shares.length - SHARES_MAX} further contracts · ` : "";
       text(rest, `${others}${link.streams.length} ${link.streams.length === 1 ? "stream" : "streams"} · ${count(link.frames)} frames · ${count(Math.round(link.wire_bytes / 1000))} kB since the start`);

@@ -34,7 +34,7 @@ function size(sub: Sub, picture: PictureView | null): Cells {
 
 /** Returns the rows of a card's table. */
 function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
-  const { asked, within_us, loss, health, refusals } = sub.sub;
+  const { asked, elastic, within_us, loss, health, refusals } = sub.sub;
   const refused = refusals.length > 0;
   const contract = sub.legs.find((leg) => leg.stream.contract)?.stream.contract ?? null;
   const bound = sub.grants.length > 0 ? Math.max(...sub.grants.map((grant) => grant.bound_us)) : null;
@@ -42,7 +42,8 @@ function figures(sub: Sub, picture: PictureView | null): Record<string, Cells> {
   const plain = refused ? "refused" : within_us === null ? "best effort" : sub.legs.length ? "…" : "on this host";
   const limit = asked.max_hz === null ? "" : hertz(asked.max_hz);
   const counted = asked.every === null ? "" : `1 in ${asked.every}`;
-  const rate = counted !== "" && limit !== "" ? `${counted}, at most ${limit}` : counted || limit || "all";
+  const all = counted !== "" && limit !== "" ? `${counted}, at most ${limit}` : counted || limit || "all";
+  const rate = elastic ? `${all}\nstep ${elastic.step + 1} of ${elastic.ladder.length}` : all;
   return {
     rate: [
       asked.max_hz === null && health.requested_hz !== null ? `${rate}\n${hertz(health.requested_hz)}` : rate,

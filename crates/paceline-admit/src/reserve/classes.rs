@@ -22,14 +22,15 @@ impl Reservations {
     /// Changes links and their classes. `links` are the new and the changed ones. `place` returns the
     /// link or class of the stream with a label to a next node; `None` leaves it where it is.
     ///
-    /// Reservations that move are tested in their new class after those that stay, in order of their
-    /// keys, installed before tentative ones. A reservation that does not fit ends with the exceeded
+    /// Reservations that stay are tested in order of `rank`, a function of their labels. Those that move are tested in their
+    /// new class after them, in order of their keys, installed before tentative ones. A reservation that does not fit ends with the exceeded
     /// limit, and both sides are notified.
-    pub fn change_classes(
+    pub fn change_classes<R: Ord>(
         &mut self,
         now: Instant,
         links: &[(LinkId, LinkParameters)],
         place: impl Fn(&[u8], NodeIndex) -> Option<LinkId>,
+        rank: impl Fn(&[u8]) -> Option<R>,
     ) {
         self.advance(now);
         for (link, spec) in links {
@@ -43,7 +44,7 @@ impl Reservations {
         }
         for (link, spec) in links {
             if self.links.get(link).is_some_and(|before| before.spec() != spec) {
-                self.change_link(now, *link, spec.clone());
+                self.change_link(now, *link, spec.clone(), &rank);
             }
         }
         for moved in moves {

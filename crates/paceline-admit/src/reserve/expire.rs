@@ -3,7 +3,7 @@
 use super::message::{Deny, Key, NodeIndex, Reason, ReserveMessage};
 use super::state::{Entry, Freed, Leg, Version};
 use super::{LinkId, Reservations, ReserveOutput};
-use crate::link::LinkParameters;
+use crate::link::{Holder, LinkParameters};
 use paceline_sched::{Duration, Instant};
 
 impl Reservations {
@@ -160,18 +160,26 @@ impl Reservations {
     }
 
     /// Changes the parameters of a link, for example its capacity after a reload. Reservations are
-    /// tested again in order of trunks. Those that no longer fit end with the exceeded limit, and
-    /// both sides are notified.
-    pub fn change_link(&mut self, now: Instant, link: LinkId, spec: LinkParameters) {
+    /// tested again in order of `rank`, a function of their labels, and of trunks. Those that no
+    /// longer fit end with the exceeded limit, and both sides are notified.
+    pub fn change_link<R: Ord>(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        spec: LinkParameters,
+        rank: impl Fn(&[u8]) -> Option<R>,
+    ) {
         self.advance(now);
         let Some(before) = self.links.get(&link) else { return };
-        let (after, lost) = before.rebuilt(spec);
+        let (after, lost) = before.rebuilt(spec, |holder| {
+            let version = self.entries.get(&key_of(holder)?)?.newest()?;
+            rank(&version.ask.label)
+        });
         self.links.insert(link, after);
         self.share_host();
         for (trunk, holder, refusal) in lost {
             self.update_policer(link, trunk);
-            let Ok(origin) = u64::try_from(holder.origin) else { continue };
-            let key = Key { origin: NodeIndex(origin), number: holder.number };
+            let Some(key) = key_of(holder) else { continue };
             let leg =
                 |leg: Option<Leg>| leg.is_some_and(|leg| (leg.link, leg.trunk) == (link, trunk));
             let Some(entry) = self.entries.get(&key) else { continue };
@@ -193,4 +201,10 @@ impl Reservations {
     pub fn is_idle(&self) -> bool {
         self.entries.is_empty() && self.past.is_empty() && self.next_wake() == Instant::FAR
     }
+}
+
+/// Returns the key of the reservation of a holder.
+fn key_of(holder: Holder) -> Option<Key> {
+    let origin = NodeIndex(u64::try_from(holder.origin).ok()?);
+    Some(Key { origin, number: holder.number })
 }

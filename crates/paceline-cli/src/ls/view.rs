@@ -214,7 +214,7 @@ fn subscriptions(document: &StatusDocument) -> Table {
         table.row(vec![
             subscription.pattern.clone(),
             node.name.clone(),
-            subscription.form.to_string(),
+            subscription.form_in_words(),
             within.unwrap_or_else(|| "-".to_owned()),
             subscription.loss.map_or_else(|| "-".to_owned(), |loss| loss.to_string()),
             place(subscription),

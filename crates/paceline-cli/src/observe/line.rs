@@ -62,7 +62,7 @@ impl Asked {
     /// Combines the flags with `form`; flags win.
     pub(super) fn new(look: &LookArgs, form: Form) -> Self {
         let RequestedRate { every, max_hz } = look.wish.requested_rate().or(form.rate);
-        let asked = look.wish.size.map(|size| (size.width, size.height));
+        let asked = look.wish.size().map(|size| (size.width, size.height));
         let size = asked.or_else(|| form.size.map(|size| (size.width, size.height)));
         let asked = look.wish.audio.map(|(rate, channels)| format!("{rate}x{channels}"));
         let audio = asked.or_else(|| form.audio.map(|audio| audio.to_string()));
@@ -73,7 +73,7 @@ impl Asked {
         if let Some(audio) = audio {
             text.push_str(&format!(" at {audio}"));
         }
-        let bitrate = look.wish.bitrate.or_else(|| form.bitrate.map(NonZeroU32::get));
+        let bitrate = look.wish.bits_per_s().or_else(|| form.bitrate.map(NonZeroU32::get));
         if let Some(bitrate) = bitrate {
             text.push_str(&format!(" at {bitrate} bit/s"));
         }

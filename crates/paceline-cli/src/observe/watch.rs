@@ -203,7 +203,8 @@ impl Watch {
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
-                | SubscriberEvent::Changed { .. } => {}
+                | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::Adapted { .. } => {}
                 SubscriberEvent::Withdrawn(publisher) => {
                     self.refused.remove(&publisher);
                     self.contracts.remove(&publisher);

@@ -412,6 +412,8 @@ mod tests {
             id: id(index),
             pattern: "lidar".to_owned(),
             form: Form { rate: Rate::every(NonZeroU32::new(*every).unwrap()), ..Form::FULL },
+            elastic: None,
+            importance: 50,
             within: None,
             loss: None,
             proxy: Proxy::Publisher,

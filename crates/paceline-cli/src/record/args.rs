@@ -141,7 +141,7 @@ impl RecordArgs {
             (None, None) => Some(1),
         };
         let mut form = wish.requested_rate().words();
-        if let Some(size) = wish.size {
+        if let Some(size) = wish.size() {
             form.push_str(&format!(" at {size}"));
         }
         if let Some((rate, channels)) = wish.audio {
@@ -151,13 +151,13 @@ impl RecordArgs {
             form,
             every: wish.every,
             max_hz: wish.max_hz,
-            width: wish.size.map(|size| size.width),
-            height: wish.size.map(|size| size.height),
+            width: wish.size().map(|size| size.width),
+            height: wish.size().map(|size| size.height),
             within_us: wish.within.map(micros),
             loss: wish.loss.map(|loss| format!("{}/{}", loss.x(), loss.y())),
             fresh_us: self.fresh.map(micros),
         };
-        let unchanged = wish.size.is_none()
+        let unchanged = wish.sizes.is_empty()
             && wish.audio.is_none()
             && wish.bitrate.is_none()
             && wish.quality.is_none();

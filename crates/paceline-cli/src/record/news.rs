@@ -121,7 +121,8 @@ impl News {
                     let event = RecordedEvent::Resumed { tag, publisher, seq, silent_us };
                     jobs.extend(self.decisions.list(event));
                 }
-                SubscriberEvent::Changed { form, within, loss, .. } => {
+                SubscriberEvent::Changed { form, within, loss, .. }
+                | SubscriberEvent::Adapted { form, within, loss, .. } => {
                     self.refused.clear();
                     self.best_effort.clear();
                     jobs.push(Job::Changed(place, Wish::changed(form, within, loss, self.fresh)));

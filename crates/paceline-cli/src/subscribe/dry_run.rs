@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 
 /// Default of the longest wait for a publisher.
 const WAIT: Duration = Duration::from_millis(2_500);
+/// The time for a publisher to appear before the policies on the path are asked.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A request that is checked and not reserved.
 struct Query<'a> {
@@ -128,10 +130,15 @@ impl Query<'_> {
         let until = Instant::now() + self.timeout;
         let why = format!("no publisher on {} yet", self.pattern);
         let mut policies = PolicyQuery::default();
+        // The question for a policy subscribes to the pattern, which other programs see.
+        let patience = Instant::now() + PATIENCE.min(self.timeout / 2);
         let answers = wait_for(until, &stop, &why, || {
             let answers = self.ask(&node)?;
             if !answers.quotes.is_empty() {
                 return Ok(Some(Answered::Paths(answers)));
+            }
+            if Instant::now() < patience {
+                return Ok(None);
             }
             let refusal = policies.refusal(&node, self.pattern);
             Ok(refusal.map(|refusal| Answered::Policy(Box::new(refusal))))

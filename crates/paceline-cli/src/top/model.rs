@@ -321,7 +321,7 @@ impl Known {
             tag: row.pattern.clone(),
             place: self.node.name.clone(),
             to: String::new(),
-            form: row.form.to_string(),
+            form: row.form_in_words(),
             rate_hz: health.as_ref().and_then(|it| it.delivered_millihertz).map_or(0.0, in_hertz),
             bits_per_s: seconds.map_or(0, |s| bits_per_s(was(|s| s.bytes), s)),
             delay_us: row.age_mean.filter(|_| !gone).map(micros),

@@ -3,7 +3,9 @@
 use crate::{Seed, with_cuts};
 use bytes::Bytes;
 use core::num::NonZeroU32;
-use paceline_proto::control::{Control, ControlOutput, HopInfo, PublisherSpec, SubscriptionSpec};
+use paceline_proto::control::{
+    Control, ControlOutput, Elastic, HopInfo, PublisherSpec, SubscriptionSpec,
+};
 use paceline_proto::form::Audio;
 use paceline_proto::{Encoding, Form, Kind, NodeId, Pattern, Proxy, Rate, Size, Tag};
 use paceline_sched::{Capacity, Duration, Instant, Late, LossTolerance};
@@ -59,6 +61,11 @@ fn subscription(pattern: &str, full: bool) -> SubscriptionSpec {
         with: None,
         proves: false,
         spare: false,
+        importance: if full { 90 } else { 50 },
+        elastic: full.then(|| {
+            let min_bitrate = NonZeroU32::new(16_000);
+            Box::new(Elastic { min_bitrate, ..Elastic::none(asked) })
+        }),
     }
 }
 

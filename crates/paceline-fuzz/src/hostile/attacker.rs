@@ -438,6 +438,8 @@ impl Attacker {
             with: None,
             proves: self.chance.below(4) == 0,
             spare: self.chance.below(4) == 0,
+            importance: 100,
+            elastic: None,
             revision: self.number(),
         }
     }

@@ -9,11 +9,11 @@ use super::{
 };
 use paceline::delivery::TimedStatus;
 use paceline::status::{
-    BufferStatus, ClassStatus, DropReason, LinkCounters, LinkStatus, MeasuredCapacity,
-    MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth, NodeStatus, ProcessorStatus,
-    ProcessorWait, PublisherStatus, QueueStatus, Repairs, RequestedForm, Reservation, ReservedHop,
-    StalledThread, StreamContract, StreamStatus, SubscriptionHealth, SubscriptionStatus,
-    SummedAges, UnreadStatus,
+    BufferStatus, ClassStatus, DropReason, ElasticStatus, LinkCounters, LinkStatus,
+    MeasuredCapacity, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth, NodeStatus,
+    ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs, RequestedForm,
+    Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus, SubscriptionHealth,
+    SubscriptionStatus, SummedAges, UnreadStatus,
 };
 use paceline::time::{ClockReport, SourceReport, TimeService};
 use std::path::Path;
@@ -48,6 +48,7 @@ fn written() -> String {
         NodeStatus::decl(&config),
         PublisherStatus::decl(&config),
         SubscriptionStatus::decl(&config),
+        ElasticStatus::decl(&config),
         SubscriptionHealth::decl(&config),
         NetworkHealth::decl(&config),
         TimedStatus::decl(&config),

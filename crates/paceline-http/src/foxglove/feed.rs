@@ -156,6 +156,9 @@ fn answer_in_words(event: &SubscriberEvent) -> Option<(Level, String)> {
                 format!("refused: {}; the earlier request is in force", all.join("; ")),
             ))
         }
+        SubscriberEvent::Adapted { form, adaptation, .. } => {
+            Some((Level::Info, format!("changed to {form}: {adaptation}")))
+        }
         SubscriberEvent::BestEffort(_, why) => {
             Some((Level::Info, format!("best effort instead of a contract: {why}")))
         }

@@ -165,7 +165,7 @@ impl Node {
                 self.installer.handle_outputs(wanted);
                 return;
             }
-            ControlOutput::Changed { subscription, ref spec } => {
+            ControlOutput::Changed { subscription, ref spec, .. } => {
                 if let Some(end) = self.subscriptions.get_mut(subscription) {
                     end.delivery.relax(spec);
                 }

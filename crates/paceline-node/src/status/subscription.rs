@@ -5,10 +5,34 @@ use super::form;
 use super::health::SubscriptionHealth;
 use super::timed::TimedStatus;
 use super::units::{hertz, in_hertz, maybe_micros, maybe_text, micros, text, texts};
+use paceline_proto::control::{IMPORTANCE_DEFAULT, SubscriptionSpec};
 use paceline_proto::{Drops, Form, Proxy, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// The steps of an elastic contract.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Elastic"))]
+pub struct ElasticStatus {
+    /// Number of the current step in `ladder`, from 0.
+    pub step: usize,
+    /// Forms of all steps in words, from the most that is requested to the least that is accepted.
+    pub ladder: Vec<String>,
+}
+
+impl ElasticStatus {
+    /// Returns the steps of a request; `None` if it is not elastic.
+    #[must_use]
+    pub fn of(request: &SubscriptionSpec) -> Option<Self> {
+        let (steps, step) = request.steps()?;
+        Some(Self { step, ladder: steps.iter().map(ToString::to_string).collect() })
+    }
+}
+
+const fn default_importance() -> u8 {
+    IMPORTANCE_DEFAULT
+}
 
 /// The counters of a subscription.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
@@ -24,6 +48,13 @@ pub struct SubscriptionStatus {
     #[serde(rename = "asked", with = "form")]
     #[cfg_attr(feature = "typescript", ts(type = "RequestedForm"))]
     pub form: Form,
+    /// Steps of an elastic contract; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(as = "Option<ElasticStatus>", optional))]
+    pub elastic: Option<ElasticStatus>,
+    /// Importance of its contract, 0 to 100.
+    #[serde(default = "default_importance")]
+    pub importance: u8,
     /// Requested delay bound; null if none is requested.
     #[serde(rename = "within_us", with = "maybe_micros")]
     #[cfg_attr(feature = "typescript", ts(type = "number | null"))]
@@ -90,6 +121,17 @@ pub struct SubscriptionStatus {
 }
 
 impl SubscriptionStatus {
+    /// Returns the requested form in words, with the step of an elastic contract.
+    #[must_use]
+    pub fn form_in_words(&self) -> String {
+        match &self.elastic {
+            Some(ElasticStatus { step, ladder }) => {
+                format!("{} (step {} of {})", self.form, step + 1, ladder.len())
+            }
+            None => self.form.to_string(),
+        }
+    }
+
     /// Returns the rate in samples per second.
     #[must_use]
     pub fn rate_hz(&self) -> f64 {

@@ -5,6 +5,7 @@ pub(super) mod admission;
 pub(super) mod booking;
 pub(super) mod change;
 mod contract;
+pub(super) mod elastic;
 pub(super) mod excess;
 mod granted;
 mod idle;
@@ -37,6 +38,7 @@ pub(super) struct Contracts {
     pub(super) surveys: survey::State,
     pub(super) lingering: linger::Lingering,
     pub(super) changes: change::State,
+    pub(super) elastic: elastic::State,
     /// The pairs with a reservation here whose subscription was in the registry.
     pub(super) announced: BTreeSet<PairKey>,
     /// The last answers to local subscriptions and publishers.
@@ -69,6 +71,7 @@ impl Contracts {
             surveys: survey::State::default(),
             lingering: linger::Lingering::default(),
             changes: change::State::default(),
+            elastic: elastic::State::default(),
             announced: BTreeSet::new(),
             answers: BTreeMap::new(),
         }

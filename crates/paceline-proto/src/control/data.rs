@@ -3,6 +3,7 @@
 
 pub(super) mod best_effort;
 pub(super) mod codec;
+pub(super) mod elastic;
 pub(super) mod forms;
 pub(super) mod grant;
 pub(super) mod ids;

@@ -190,7 +190,9 @@ impl Control {
         self.report_installs(installed);
         self.report_matching(matching);
         self.report_heard(heard);
-        let refusals = self.refusals_here(tree);
+        let mut refusals = self.refusals_here(tree);
+        self.relax_refused(&mut refusals);
+        self.relieve(tree);
         let refused = self.refused_changes(&refusals);
         let answers = self.answers(refusals, &refused, best_effort, incomplete);
         self.report_answers(answers);

@@ -93,6 +93,7 @@ fn a_query_states_its_subject() {
         Topic::Passages,
         Topic::Outcome,
         Topic::Time,
+        Topic::Relax,
     ];
     for (code, topic) in (0..).zip(all) {
         assert_eq!(topic.code(), code);
@@ -100,7 +101,7 @@ fn a_query_states_its_subject() {
         assert_eq!(Topic::split(question), Some((topic, Bytes::from_static(&[5]))));
     }
     assert_eq!(Topic::split(Bytes::new()), None);
-    assert_eq!(Topic::split(Bytes::from_static(&[10])), None);
+    assert_eq!(Topic::split(Bytes::from_static(&[11])), None);
     let done = Question::Done { pull: 3 };
     let (topic, rest) = Topic::split(done.encode()).unwrap();
     assert_eq!((topic, Question::decode(rest)), (Topic::Pull, Ok(done)));

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
-    BestEffort, Control, ControlOutput, Grant, HopInfo, OppositeStream, PublisherSpec, Refusal,
-    SubscriptionSpec,
+    Adaptation, BestEffort, Control, ControlOutput, Grant, HopInfo, IMPORTANCE_DEFAULT,
+    OppositeStream, PublisherSpec, Refusal, SubscriptionSpec,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::rights::{Lack, Right};
@@ -42,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) unspared: Vec<Refusal>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
+    /// The new steps of elastic contracts.
+    pub(crate) adapted: Vec<(Instant, SubscriptionId, Adaptation)>,
     /// The requests that came into force after a change.
     pub(crate) in_force: Vec<(SubscriptionId, u64)>,
     /// Changes that were reverted, with the refusals and the restored request.
@@ -252,7 +254,9 @@ impl Net {
                     assert_eq!(node_name, format!("node{}", index(node)));
                     seen.excess.push((subscription, publisher, node, excess));
                 }
-                ControlOutput::Changed { subscription, spec } => {
+                ControlOutput::Changed { subscription, spec, adaptation } => {
+                    let adapted = adaptation.map(|it| (self.now, subscription, *it));
+                    seen.adapted.extend(adapted);
                     seen.changed.push((subscription, spec));
                 }
                 ControlOutput::InForce { subscription, spec } => {
@@ -413,6 +417,8 @@ pub(crate) fn all(pattern: &str) -> SubscriptionSpec {
         with: None,
         proves: false,
         spare: false,
+        importance: IMPORTANCE_DEFAULT,
+        elastic: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::args;
 use crate::exit;
 use crate::stats::round3;
-use paceline::contract::Rate;
+use paceline::contract::{IMPORTANCE_MAX, Rate};
 use paceline::{LossTolerance, Node, Pattern, SubscriberBuilder};
 use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_media::{Format, Size};
@@ -18,16 +18,19 @@ pub struct WishArgs {
     /// At most this many samples per second, evenly spaced; with --every, of those that remain
     #[arg(long, value_name = "HZ", value_parser = args::rate)]
     pub max_hz: Option<f64>,
-    /// Picture size, at most the publisher's
-    #[arg(long, value_name = "WxH", value_parser = args::size)]
-    pub size: Option<Size>,
+    /// The contract may be reduced down to this rate, step by step, and is restored later
+    #[arg(long, value_name = "HZ", value_parser = args::rate)]
+    pub min_hz: Option<f64>,
+    /// Picture size, at most the publisher's; smaller ones after it are accepted too: 640x480,320x240
+    #[arg(long = "size", value_name = "WxH", value_parser = args::size, value_delimiter = ',')]
+    pub sizes: Vec<Size>,
     /// Sample rate and channels of sound, such as 8000x1
     #[arg(long, value_name = "RATExCHANNELS", value_parser = args::audio)]
     pub audio: Option<(u32, u8)>,
     /// Bit rate of JPEG pictures, H.264 video and sound (coded as Opus), such as 500kbit; of other data, whole samples
-    /// are left out
-    #[arg(long, value_name = "RATE", value_parser = args::bitrate)]
-    pub bitrate: Option<u32>,
+    /// are left out. The second one of 2mbit..300kbit is accepted too
+    #[arg(long, value_name = "RATE", value_parser = args::bitrates)]
+    pub bitrate: Option<BitRates>,
     /// Highest quality of JPEG pictures, 1 to 100; 80 for scaled ones by default
     #[arg(long, value_name = "Q", value_parser = args::quality)]
     pub quality: Option<u8>,
@@ -37,6 +40,18 @@ pub struct WishArgs {
     /// Loss tolerance: in each window of Y samples at most X may be late or lost
     #[arg(long, value_name = "X/Y")]
     pub loss: Option<LossTolerance>,
+    /// Importance of the contract, 0 to 100; 50 by default. Less important ones are reduced first
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=i64::from(IMPORTANCE_MAX)))]
+    pub importance: Option<u8>,
+}
+
+/// `--bitrate`: the requested bit rate, and the lowest one that is accepted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BitRates {
+    /// The requested bits per second.
+    pub most: u32,
+    /// The accepted ones, if there are any.
+    pub least: Option<u32>,
 }
 
 /// The requested rate.
@@ -86,10 +101,25 @@ impl WishArgs {
         self.every.is_some() || self.max_hz.is_some() || !self.form_flags().is_empty()
     }
 
+    /// Returns the requested picture size.
+    pub fn size(&self) -> Option<Size> {
+        self.sizes.first().copied()
+    }
+
+    /// Returns the requested bit rate.
+    pub fn bits_per_s(&self) -> Option<u32> {
+        self.bitrate.map(|rates| rates.most)
+    }
+
+    /// Returns true if the options only change the reductions that are accepted, or the importance.
+    pub const fn is_elastic(&self) -> bool {
+        self.min_hz.is_some() || self.importance.is_some()
+    }
+
     /// Returns the given flags that apply to samples of certain types only.
     fn form_flags(&self) -> Vec<FormFlag> {
         let given = [
-            (self.size.is_some(), FormFlag::Size),
+            (!self.sizes.is_empty(), FormFlag::Size),
             (self.bitrate.is_some(), FormFlag::Bitrate),
             (self.quality.is_some(), FormFlag::Quality),
             (self.audio.is_some(), FormFlag::Audio),
@@ -112,7 +142,7 @@ impl WishArgs {
         let sources = node.sources(pattern);
         let encodings: Vec<&str> = sources.iter().map(|source| source.encoding.as_str()).collect();
         let sound = |encoding: &&str| encoding.parse::<AudioFormat>().is_ok();
-        if let Some(bits) = self.bitrate
+        if let Some(bits) = self.bits_per_s()
             && !encodings.is_empty()
             && encodings.iter().all(sound)
         {
@@ -133,14 +163,23 @@ impl WishArgs {
         if let Some(hz) = self.max_hz {
             builder = builder.max_hz(hz);
         }
-        if let Some(size) = self.size {
+        if let Some(hz) = self.min_hz {
+            builder = builder.min_hz(hz);
+        }
+        if let Some((size, smaller)) = self.sizes.split_first() {
             builder = builder.size(size.width, size.height);
+            for size in smaller {
+                builder = builder.or_size(size.width, size.height);
+            }
         }
         if let Some((rate, channels)) = self.audio {
             builder = builder.audio(rate, channels);
         }
-        if let Some(bitrate) = self.bitrate {
-            builder = builder.bitrate(bitrate);
+        if let Some(BitRates { most, least }) = self.bitrate {
+            builder = builder.bitrate(most);
+            if let Some(least) = least {
+                builder = builder.min_bitrate(least);
+            }
         }
         if let Some(quality) = self.quality {
             builder = builder.quality(quality);
@@ -150,6 +189,9 @@ impl WishArgs {
         }
         if let Some(loss) = self.loss {
             builder = builder.loss(loss.x(), loss.y());
+        }
+        if let Some(importance) = self.importance {
+            builder = builder.importance(importance);
         }
         builder
     }

@@ -415,7 +415,9 @@ impl Engine {
                     self.notify(subscription, event);
                 }
                 output @ ControlOutput::Surveyed { .. } => self.reply_quote(output),
-                ControlOutput::Changed { subscription, spec } => self.changed(subscription, spec),
+                ControlOutput::Changed { subscription, spec, adaptation } => {
+                    self.changed(subscription, spec, adaptation);
+                }
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     self.change_refused(subscription, refusals, spec);

@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::shell::command::{Command, TriedQuote};
 use crate::shell::held::HeldBuffer;
 use crate::shell::sink::Sink;
-use paceline_proto::control::{SubscriptionSpec, TrafficTrial};
+use paceline_proto::control::{Elastic, SubscriptionSpec, TrafficTrial};
 use paceline_proto::{Form, Proxy, Rate, Retransmit, SubscriptionId};
 use paceline_sched::LossTolerance;
 use std::sync::mpsc::{Sender, channel};
@@ -66,7 +66,7 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// A builder that starts with an existing request, for a change of it.
-    pub(crate) const fn of(node: &'a Node, mut spec: SubscriptionSpec) -> Self {
+    pub(crate) fn of(node: &'a Node, mut spec: SubscriptionSpec) -> Self {
         spec.or_stop = false;
         Self { node, draft: Ok(Draft::new(spec)) }
     }
@@ -104,12 +104,15 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Resets the request to every sample as published, as best effort: clears rate, size, audio,
-    /// bit rate, quality, delay bound, loss tolerance, idle time, opposite stream and spare.
+    /// bit rate, quality, their reductions, delay bound, loss tolerance, idle time, opposite stream and spare.
     pub fn as_published(self) -> Self {
-        self.with(|spec| {
+        self.set(|draft| {
+            draft.elastic = Elastic::none(Form::FULL);
+            let spec = &mut draft.spec;
             spec.form = Form::FULL;
             (spec.within, spec.loss) = (None, None);
             (spec.idle, spec.with, spec.spare) = (None, None, false);
+            Ok(())
         })
     }
 
@@ -143,6 +146,57 @@ impl<'a> SubscriberBuilder<'a> {
     /// published size.
     pub fn size(self, width: u32, height: u32) -> Self {
         self.set(|draft| draft.size(width, height))
+    }
+
+    /// Accepts a reduction of the rate down to `hertz`, below [`Self::max_hz`]: the contract is elastic.
+    ///
+    /// An elastic contract begins with the most that the path grants. When the capacity falls, or a contract with a higher
+    /// [importance](Self::importance) needs the room, it is reduced step by step, and it is restored when there is room
+    /// again, after 5 s at the earliest. Each step is granted along the whole path and announced by
+    /// [`SubscriberEvent::Adapted`](crate::SubscriberEvent::Adapted); the publisher receives
+    /// [`PublisherEvent::Granted`](crate::PublisherEvent::Granted). It is refused only if the path cannot carry the least step.
+    ///
+    /// The steps of a range are two thirds, a half, a third, a quarter, … of its highest value: 30, 20, 15, 10, 7.5 and 5 Hz.
+    /// If rates, sizes and bit rates may be reduced, their steps alternate. Publishers that match one pattern share a step.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # let node = paceline::Node::builder().isolated().open()?;
+    /// let camera = node
+    ///     .subscriber("robot/camera")
+    ///     .max_hz(30.0)
+    ///     .min_hz(5.0)
+    ///     .size(640, 480)
+    ///     .or_size(320, 240)
+    ///     .within(Duration::from_millis(200))
+    ///     .importance(20)
+    ///     .declare()?;
+    /// let error = node.subscriber("robot/camera").min_hz(5.0).within(Duration::from_millis(200)).declare().err();
+    /// assert!(error.unwrap().to_string().contains("max_hz"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn min_hz(self, hertz: f64) -> Self {
+        self.set(|draft| draft.min_hz(hertz))
+    }
+
+    /// Accepts smaller pictures of `width` by `height` pixels: the contract is elastic ([`Self::min_hz`]). Call it once for
+    /// each smaller size, at most 8 times, from the largest to the smallest, after [`Self::size`].
+    pub fn or_size(self, width: u32, height: u32) -> Self {
+        self.set(|draft| draft.or_size(width, height))
+    }
+
+    /// Accepts a reduction of the bit rate down to `bits_per_s`, below [`Self::bitrate`]: the contract is elastic
+    /// ([`Self::min_hz`]).
+    pub fn min_bitrate(self, bits_per_s: u32) -> Self {
+        self.set(|draft| draft.min_bitrate(bits_per_s))
+    }
+
+    /// Sets the importance of the contract, from 0 to 100; higher is more important. Defaults to 50.
+    ///
+    /// When the capacity of a link falls, more important contracts keep their place, and elastic contracts make room for
+    /// more important ones. Importance does not change the order of samples on a link: deadlines do.
+    pub fn importance(self, importance: u8) -> Self {
+        self.set(|draft| draft.importance(importance))
     }
 
     /// Requests sound with `rate` samples per second and channel, from 1,000 to 384,000, in
@@ -336,7 +390,7 @@ impl<'a> SubscriberBuilder<'a> {
     /// Returns the node and the valid request.
     pub(crate) fn into_parts(self) -> Result<(&'a Node, SubscriptionSpec), SubscribeError> {
         let (node, draft) = self.into_draft()?;
-        Ok((node, draft.spec))
+        Ok((node, draft.request()))
     }
 
     /// Asks the paths of all matching publishers whether they would grant this request now. Returns
@@ -374,7 +428,7 @@ impl<'a> SubscriberBuilder<'a> {
         &self,
         command: impl FnOnce(SubscriptionSpec, Sender<TriedQuote>) -> Command,
     ) -> Result<Vec<TriedQuote>, SubscribeError> {
-        let spec = self.checked()?.spec.clone();
+        let spec = self.checked()?.request();
         let (reply, answers) = channel();
         if !self.node.commands().send(command(spec, reply)) {
             return Err(SubscribeError::Closed);
@@ -391,7 +445,8 @@ impl<'a> SubscriberBuilder<'a> {
     /// - [`SubscribeError::Pattern`] or [`SubscribeError::Private`] for the pattern,
     /// - [`SubscribeError::Rate`], [`SubscribeError::EveryZero`], [`SubscribeError::Size`],
     ///   [`SubscribeError::Audio`], [`SubscribeError::ProxyName`], [`SubscribeError::ZeroWithin`], [`SubscribeError::Idle`], [`SubscribeError::IdleWithoutContract`],
-    ///   [`SubscribeError::TiedWithoutContract`], [`SubscribeError::Contract`],
+    ///   [`SubscribeError::TiedWithoutContract`], [`SubscribeError::Elastic`], [`SubscribeError::ElasticWithoutContract`],
+    ///   [`SubscribeError::Importance`], [`SubscribeError::Contract`],
     ///   [`SubscribeError::Queue`] or [`SubscribeError::Limits`] for a setting, and
     /// - [`SubscribeError::Contradiction`] for two settings that exclude each other, such as a
     ///   picture size and sound of one tag.
@@ -400,7 +455,7 @@ impl<'a> SubscriberBuilder<'a> {
     pub fn declare(self) -> Result<Subscriber, SubscribeError> {
         let (node, mut draft) = self.into_draft()?;
         let timing = draft.take_method(node.is_realtime())?;
-        let Draft { spec, queue, history, .. } = draft;
+        let (spec, Draft { queue, history, .. }) = (draft.request(), draft);
         let held = history.map(HeldBuffer::open).transpose()?;
         let sink = Sink::with_queue(&spec, queue).holding(held).timed(timing, node.clock());
         let sink = sink.counted(spec.wants_contract().then(|| node.depth()));
@@ -419,7 +474,7 @@ impl<'a> SubscriberBuilder<'a> {
     ) -> Result<Subscription, SubscribeError> {
         let (node, mut draft) = self.into_draft()?;
         let timing = draft.take_method(node.is_realtime())?;
-        let Draft { spec, history, .. } = draft;
+        let (spec, Draft { history, .. }) = (draft.request(), draft);
         let held = history.map(HeldBuffer::open).transpose()?;
         let sink =
             Sink::with_callback(&spec, Box::new(deliver)).holding(held).timed(timing, node.clock());

@@ -8,7 +8,7 @@ use crate::history::History;
 use crate::limits::{AUDIO_CHANNELS, AUDIO_RATES, SIDE_MAX, millihertz};
 use crate::shell::sink::Timed;
 use paceline_media::audio::OpusFormat;
-use paceline_proto::control::{IDLE_MIN, Offer, SubscriptionSpec};
+use paceline_proto::control::{Elastic, IDLE_MIN, IMPORTANCE_MAX, Offer, SubscriptionSpec};
 use paceline_proto::form::Audio;
 use paceline_proto::{Form, Pattern, Proxy, Rate, Size, Tag};
 use std::num::{NonZeroU8, NonZeroU32};
@@ -23,6 +23,8 @@ const BITRATE_MIN: u32 = 1_000;
 /// The settings of a subscription.
 pub(super) struct Draft {
     pub(super) spec: SubscriptionSpec,
+    /// The accepted reductions.
+    pub(super) elastic: Elastic,
     pub(super) queue: usize,
     pub(super) history: Option<History>,
     /// A limit of the rate was set; the first one replaces the rate of the request that is changed.
@@ -32,8 +34,25 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    pub(super) const fn new(spec: SubscriptionSpec) -> Self {
-        Self { spec, queue: QUEUE_SAMPLES, history: None, limited: false, timing: None }
+    pub(super) fn new(mut spec: SubscriptionSpec) -> Self {
+        let elastic = match spec.elastic.take() {
+            Some(elastic) => *elastic,
+            None => Elastic::none(spec.form),
+        };
+        // A change of a reduced contract begins with the most again.
+        spec.form = elastic.most;
+        let queue = QUEUE_SAMPLES;
+        Self { spec, elastic, queue, history: None, limited: false, timing: None }
+    }
+
+    /// Returns the request.
+    pub(super) fn request(&self) -> SubscriptionSpec {
+        let elastic = Some(self.reductions()).filter(Elastic::is_valid).map(Box::new);
+        SubscriptionSpec { elastic, ..self.spec.clone() }
+    }
+
+    fn reductions(&self) -> Elastic {
+        Elastic { most: self.spec.form, ..self.elastic.clone() }
     }
 
     pub(super) fn every(&mut self, n: u32) -> Result<(), SubscribeError> {
@@ -96,6 +115,35 @@ impl Draft {
             return Err(SubscribeError::Size { width, height });
         }
         self.spec.form.size = Some(Size { width, height });
+        self.elastic.sizes.clear();
+        Ok(())
+    }
+
+    pub(super) fn or_size(&mut self, width: u32, height: u32) -> Result<(), SubscribeError> {
+        if width == 0 || height == 0 || width > SIDE_MAX || height > SIDE_MAX {
+            return Err(SubscribeError::Size { width, height });
+        }
+        self.elastic.sizes.push(Size { width, height });
+        Ok(())
+    }
+
+    pub(super) fn min_hz(&mut self, hertz: f64) -> Result<(), SubscribeError> {
+        let least = millihertz(hertz).ok_or(SubscribeError::Rate(hertz))?;
+        self.elastic.min_millihertz = Some(least);
+        Ok(())
+    }
+
+    pub(super) fn min_bitrate(&mut self, bits_per_s: u32) -> Result<(), SubscribeError> {
+        let bitrate = NonZeroU32::new(bits_per_s).filter(|it| it.get() >= BITRATE_MIN);
+        self.elastic.min_bitrate = Some(bitrate.ok_or(SubscribeError::Bitrate(bits_per_s))?);
+        Ok(())
+    }
+
+    pub(super) const fn importance(&mut self, importance: u8) -> Result<(), SubscribeError> {
+        if importance > IMPORTANCE_MAX {
+            return Err(SubscribeError::Importance(importance));
+        }
+        self.spec.importance = importance;
         Ok(())
     }
 
@@ -190,6 +238,41 @@ impl Draft {
         }
     }
 
+    /// Refuses reductions that are no reductions, or that nothing can be reduced by.
+    fn check_elastic(&self) -> Result<(), SubscribeError> {
+        let elastic = self.reductions();
+        let Elastic { most, min_millihertz, min_bitrate, ref sizes } = elastic;
+        if min_millihertz.is_none() && min_bitrate.is_none() && sizes.is_empty() {
+            return Ok(());
+        }
+        let wrong =
+            |least: String, most, example| Err(SubscribeError::Elastic { least, most, example });
+        let below = |least: Option<NonZeroU32>, most: Option<NonZeroU32>| {
+            least.is_none_or(|least| most.is_some_and(|most| least < most))
+        };
+        if !below(min_millihertz, most.rate.max_millihertz) {
+            let hertz = min_millihertz.map_or(0.0, |it| f64::from(it.get()) / 1_000.0);
+            return wrong(format!("min_hz {hertz}"), "max_hz", "max_hz 30 and min_hz 5");
+        }
+        if !below(min_bitrate, most.bitrate) {
+            let bits = min_bitrate.map_or(0, NonZeroU32::get);
+            let example = "bitrate 2000000 and min_bitrate 300000";
+            return wrong(format!("min_bitrate {bits}"), "bitrate", example);
+        }
+        if !elastic.is_valid() {
+            let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+            let example = "640x480, then 320x240 and 160x120, 8 smaller sizes at most";
+            return wrong(format!("smaller sizes {}", sizes.join(",")), "the size before", example);
+        }
+        match self.spec.wants_contract() {
+            true if self.spec.with.is_some() => {
+                Err(Contradiction { one: "with", other: "min" }.into())
+            }
+            true => Ok(()),
+            false => Err(SubscribeError::ElasticWithoutContract),
+        }
+    }
+
     /// Refuses options that exclude each other.
     pub(super) fn check(&self) -> Result<(), SubscribeError> {
         if let Some(choice) = &self.timing {
@@ -211,6 +294,7 @@ impl Draft {
             return Err(SubscribeError::IdleWithoutContract);
         }
         self.check_spare()?;
+        self.check_elastic()?;
         // A pattern with wildcards may match both pictures and sound.
         match self.spec.pattern.is_tag() && size.is_some() && audio.is_some() {
             true => Err(Contradiction { one: "size", other: "audio" }.into()),

@@ -173,6 +173,7 @@ impl Reservations {
                     | SubscriberEvent::NoSpare(_)
                     | SubscriberEvent::Excess { .. }
                     | SubscriberEvent::Changed { .. }
+                    | SubscriberEvent::Adapted { .. }
                     | SubscriberEvent::Silent(_)
                     | SubscriberEvent::Resumed(_) => {}
                 }

@@ -166,7 +166,8 @@ fn a_publisher_above_its_declared_rate_is_notified_and_others_stay_on_time() {
             | SubscriberEvent::Silent(_)
             | SubscriberEvent::Resumed(_)
             | SubscriberEvent::ChangeRefused { .. }
-            | SubscriberEvent::Changed { .. } => None,
+            | SubscriberEvent::Changed { .. }
+            | SubscriberEvent::Adapted { .. } => None,
             _ => panic!("an unknown event"),
         };
         told = events.filter_map(excess).last().or(told.take());

@@ -11,6 +11,7 @@ mod competition;
 mod counts;
 mod cuts;
 mod declared;
+mod elastic;
 mod faults;
 mod feedback;
 mod ffmpeg;

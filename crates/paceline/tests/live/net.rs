@@ -186,7 +186,8 @@ impl Live {
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
-                | SubscriberEvent::Changed { .. } => {}
+                | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::Adapted { .. } => {}
                 SubscriberEvent::Refused(publisher, refusal) => {
                     end.refusals.push((publisher, refusal));
                 }

@@ -23,6 +23,7 @@ fn answer(subscriber: &Subscriber) -> Option<Refusal> {
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::Adapted { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_) => {}

@@ -74,6 +74,7 @@ impl Seen {
                 | SubscriberEvent::BestEffort(..)
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. }
+                | SubscriberEvent::Adapted { .. }
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_) => {}

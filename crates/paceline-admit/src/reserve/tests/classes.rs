@@ -57,6 +57,22 @@ fn the_whole_link_promises_nothing_if_it_has_classes() {
 }
 
 #[test]
+fn reservations_of_lower_rank_end_first_when_the_capacity_falls() {
+    for (rank, stays) in [([0, 1, 2], 0), ([2, 1, 0], 2), ([1, 0, 2], 1)] {
+        let mut node = node([16, 8, 8]);
+        let keys = [0, 1, 2].map(|number| {
+            let key = node.request(Instant::ZERO, &ask(number, 5, Some(CLASSES[0]))).unwrap();
+            accept(&mut node, key);
+            key
+        });
+        let rank = |label: &[u8]| Some(rank[usize::from(label[0])]);
+        node.change_link(Instant::ZERO, CLASSES[0], class(8), rank);
+        let installed = keys.map(|key| node.installed(key).is_some());
+        assert_eq!(installed, [0, 1, 2].map(|it| it == stays));
+    }
+}
+
+#[test]
 fn a_reservation_that_does_not_fit_its_new_class_ends_with_the_limit() {
     let mut node = node([8, 8, 8]);
     let [a, b] = [0, 1].map(|number| {
@@ -66,7 +82,7 @@ fn a_reservation_that_does_not_fit_its_new_class_ends_with_the_limit() {
         key
     });
     while node.poll_output().is_some() {}
-    node.change_classes(Instant::ZERO, &[], |_, _| Some(CLASSES[0]));
+    node.change_classes(Instant::ZERO, &[], |_, _| Some(CLASSES[0]), |_| Some(()));
     assert!(node.installed(a).is_some() && node.installed(b).is_none());
     let ended = std::iter::from_fn(|| node.poll_output())
         .filter_map(|output| {
@@ -116,7 +132,7 @@ proptest! {
                 limits = mbit(after);
                 specs.extend(CLASSES.into_iter().zip(limits).map(|(id, mbit)| (id, class(mbit))));
             }
-            node.change_classes(Instant::ZERO, &specs, place);
+            node.change_classes(Instant::ZERO, &specs, place, |_| Some(()));
             let (moved, stays): (Vec<_>, Vec<_>) =
                 model.into_iter().partition(|(_, it)| places[usize::from(it.0)] != it.1);
             model = BTreeMap::new();

@@ -175,7 +175,7 @@ impl World {
     }
 
     pub(super) fn change_link(&mut self, at: usize, spec: LinkParameters) {
-        self.nodes[at].change_link(self.now, RIGHT, spec);
+        self.nodes[at].change_link(self.now, RIGHT, spec, |_| Some(()));
         self.collect(at);
     }
 

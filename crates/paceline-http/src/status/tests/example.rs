@@ -123,6 +123,8 @@ fn pictures(node: NodeId, publisher: PublisherId, form: Form) -> SubscriptionSta
         id: SubscriptionId { node, index: 0 },
         pattern: "robot/**".to_owned(),
         form,
+        elastic: None,
+        importance: 50,
         within: Some(Duration::from_millis(200)),
         loss: Some("1/10".parse().unwrap()),
         proxy: Proxy::Publisher,

@@ -150,7 +150,8 @@ impl Subscription {
             | paceline::SubscriberEvent::Silent(_)
             | paceline::SubscriberEvent::Resumed(_)
             | paceline::SubscriberEvent::ChangeRefused { .. }
-            | paceline::SubscriberEvent::Changed { .. } => None,
+            | paceline::SubscriberEvent::Changed { .. }
+            | paceline::SubscriberEvent::Adapted { .. } => None,
             // An event of a later version.
             _ => None,
         });

@@ -306,6 +306,8 @@ fn subscription(pattern: String, health: SubscriptionHealth) -> crate::status::S
         id: paceline_proto::SubscriptionId { node: NodeId(2), index: 0 },
         pattern,
         form: paceline_proto::Form::FULL,
+        elastic: None,
+        importance: 50,
         within: None,
         loss: None,
         proxy: paceline_proto::Proxy::Publisher,

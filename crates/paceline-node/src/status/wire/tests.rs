@@ -167,6 +167,11 @@ fn subscription() -> SubscriptionStatus {
         id: SubscriptionId { node: ROBOT, index: 9 },
         pattern: "robot/**".to_owned(),
         form: form(),
+        elastic: Some(ElasticStatus {
+            step: 1,
+            ladder: vec!["30 Hz".to_owned(), "5 Hz".to_owned()],
+        }),
+        importance: 20,
         within: Some(Duration::from_millis(200)),
         loss: Some(LossTolerance::new(1, 10).unwrap()),
         proxy: Proxy::Node("cellar".into()),

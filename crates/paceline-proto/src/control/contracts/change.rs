@@ -10,6 +10,7 @@ use super::Answer;
 use super::outcome::ChangeOutcome;
 use super::streams::publishers_of;
 use crate::control::data::codec::{put_lack, put_subscription, read_lack, read_subscription};
+use crate::control::data::elastic::Adaptation;
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::Refusal;
 use crate::control::data::spec::SubscriptionSpec;
@@ -155,7 +156,17 @@ impl Control {
     pub(in crate::control) fn change(
         &mut self,
         subscription: SubscriptionId,
+        spec: SubscriptionSpec,
+    ) -> u64 {
+        self.begin_change(subscription, spec, None)
+    }
+
+    /// Changes the request of a subscription of this node, by a program or by the `adaptation` of an elastic contract.
+    pub(in crate::control) fn begin_change(
+        &mut self,
+        subscription: SubscriptionId,
         mut spec: SubscriptionSpec,
+        adaptation: Option<Box<Adaptation>>,
     ) -> u64 {
         let Some(before) = self.subscription(subscription).cloned() else { return 0 };
         if before.asks_the_same(&spec) {
@@ -167,7 +178,10 @@ impl Control {
         // An unanswered change was never in force, so keep the request before it.
         self.contracts.changes.open.entry(subscription).or_insert(Open { before, heard });
         self.announce(Change::Subscribe(subscription.index, spec.clone()), None);
-        self.outputs.push_back(ControlOutput::Changed { subscription, spec });
+        if adaptation.is_none() {
+            self.contracts.elastic.requested(subscription, self.contracts.changes.last);
+        }
+        self.outputs.push_back(ControlOutput::Changed { subscription, spec, adaptation });
         self.contracts.changes.last
     }
 
@@ -257,7 +271,9 @@ impl Control {
             return ChangeOutcome::Refused { refusals: refusals.clone(), kept: true };
         }
         let Some(now) = self.subscription(subscription) else { return ChangeOutcome::Unknown };
-        if now.revision != revision {
+        // The steps of an elastic contract belong to the request of the program.
+        let adapted = self.contracts.elastic.is_of(subscription, revision);
+        if now.revision != revision && !adapted {
             return match revision <= self.contracts.changes.last {
                 true => ChangeOutcome::Replaced,
                 false => ChangeOutcome::Unknown,
@@ -279,6 +295,17 @@ impl Control {
     /// Removes the open change of a subscription that has ended.
     pub(in crate::control) fn forget_changes(&mut self, subscription: SubscriptionId) {
         self.contracts.changes.open.remove(&subscription);
+        self.contracts.elastic.forget(subscription);
+    }
+
+    /// Returns the request that a refusal of the open change of a subscription would restore.
+    pub(in crate::control) fn request_before(
+        &self,
+        subscription: SubscriptionId,
+        publisher: PublisherId,
+    ) -> Option<&SubscriptionSpec> {
+        let open = self.contracts.changes.open.get(&subscription)?;
+        self.was_in_force(subscription, publisher).then_some(&open.before)
     }
 }
 

@@ -499,6 +499,9 @@ impl Control {
                 let Hoped { grant, mut opposite } = *hoped;
                 opposite.iter_mut().for_each(|stream| stream.refusal.clone_from(&back));
                 let survey = number;
+                if self.hear_room_again(survey, complete, refusal.as_ref()) {
+                    return;
+                }
                 self.outputs.push_back(ControlOutput::Surveyed {
                     survey,
                     complete,

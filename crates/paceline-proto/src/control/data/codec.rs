@@ -6,6 +6,7 @@ pub(in crate::control) use refusal::{
     put_lack, put_refusal, put_refusal_of, read_lack, read_refusal, read_refusal_of,
 };
 
+use super::elastic::{Elastic, IMPORTANCE_DEFAULT, IMPORTANCE_MAX};
 use super::ids::NAME_BYTES_MAX;
 use super::spec::{HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
@@ -64,6 +65,8 @@ const ASKS_WITH: u64 = 1 << 16;
 const PROVES: u64 = 1 << 17;
 const ASKS_PROXY: u64 = 1 << 18;
 const ASKS_SPARE: u64 = 1 << 19;
+const HAS_IMPORTANCE: u64 = 1 << 20;
+const ELASTIC: u64 = 1 << 21;
 
 // Flags of a hop.
 const LEAF: u8 = 1;
@@ -291,6 +294,8 @@ pub(in crate::control) fn put_subscription(out: &mut Vec<u8>, spec: &Subscriptio
         (matches!(spec.proxy, Proxy::Node(_) | Proxy::Auto), ASKS_PROXY),
         (spec.proves, PROVES),
         (spec.spare, ASKS_SPARE),
+        (spec.importance != IMPORTANCE_DEFAULT, HAS_IMPORTANCE),
+        (spec.elastic.is_some(), ELASTIC),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
     out.put_text(spec.pattern.as_str());
@@ -332,6 +337,12 @@ pub(in crate::control) fn put_subscription(out: &mut Vec<u8>, spec: &Subscriptio
         out.put_text(with.as_str());
     }
     put_proxy(out, &spec.proxy);
+    if spec.importance != IMPORTANCE_DEFAULT {
+        out.put_u8(spec.importance);
+    }
+    if let Some(elastic) = &spec.elastic {
+        elastic.write(out);
+    }
 }
 
 fn put_proxy(out: &mut Vec<u8>, proxy: &Proxy) {
@@ -353,7 +364,7 @@ pub(in crate::control) fn read_subscription(
 ) -> Result<SubscriptionSpec, WireError> {
     let pattern = reader.text(TAG_BYTES_MAX, "pattern")?;
     let pattern = Pattern::new(&pattern).map_err(|_| WireError::Invalid("pattern"))?;
-    let all = reader.varint_max(2 * ASKS_SPARE - 1, "subscription flags")?;
+    let all = reader.varint_max(2 * ELASTIC - 1, "subscription flags")?;
     let [flags, ..] = all.to_le_bytes();
     let rate = optional(flags & ASKS_RATE != 0, || read_rate(reader))?.unwrap_or_default();
     let size = optional(flags & ASKS_SIZE != 0, || read_size(reader))?;
@@ -364,9 +375,10 @@ pub(in crate::control) fn read_subscription(
     if at_end == Proxy::Subscriber && all & ASKS_PROXY != 0 {
         return Err(WireError::Invalid("proxy"));
     }
+    let form = Form { rate, size, audio, bitrate, quality, via: None };
     Ok(SubscriptionSpec {
         pattern,
-        form: Form { rate, size, audio, bitrate, quality, via: None },
+        form,
         within: optional(flags & ASKS_WITHIN != 0, || read_duration(reader, "within"))?,
         loss: optional(flags & ASKS_LOSS != 0, || read_loss(reader))?,
         holds: flags & HOLDS != 0,
@@ -382,7 +394,17 @@ pub(in crate::control) fn read_subscription(
         proxy: optional(all & ASKS_PROXY != 0, || read_proxy(reader))?.unwrap_or(at_end),
         proves: all & PROVES != 0,
         spare: all & ASKS_SPARE != 0,
+        importance: optional(all & HAS_IMPORTANCE != 0, || read_importance(reader))?
+            .unwrap_or(IMPORTANCE_DEFAULT),
+        elastic: optional(all & ELASTIC != 0, || Elastic::read(reader, form))?.map(Box::new),
     })
+}
+
+/// Reads an importance other than the default.
+fn read_importance(reader: &mut Reader) -> Result<u8, WireError> {
+    let importance = reader.u8("importance")?;
+    let valid = importance <= IMPORTANCE_MAX && importance != IMPORTANCE_DEFAULT;
+    if valid { Ok(importance) } else { Err(WireError::Invalid("importance")) }
 }
 
 fn read_tag(reader: &mut Reader) -> Result<Tag, WireError> {

@@ -1,6 +1,7 @@
 //! Outputs of a [`Control`](crate::control::Control) to its owner.
 
 use super::best_effort::BestEffort;
+use super::elastic::Adaptation;
 use super::grant::Grant;
 use super::opposite::OppositeStream;
 use super::refusal::Refusal;
@@ -174,6 +175,8 @@ pub enum ControlOutput {
         subscription: SubscriptionId,
         /// Its new request.
         spec: SubscriptionSpec,
+        /// The new step of an elastic contract; `None` if a program or another node has changed the request.
+        adaptation: Option<Box<Adaptation>>,
     },
     /// All paths have answered the last change of a subscription of this node. Its request is in force,
     /// except where refused.

@@ -228,6 +228,19 @@ impl Refusal {
         !matches!(self.reason, RefusalReason::Rights { .. } | RefusalReason::Unencrypted)
     }
 
+    /// Returns true if a link or node lacks something that smaller contracts would leave.
+    pub(in crate::control) const fn lacks_resource(&self) -> bool {
+        matches!(
+            self.reason,
+            RefusalReason::Capacity
+                | RefusalReason::Deadlines { .. }
+                | RefusalReason::Delay { .. }
+                | RefusalReason::Processor { .. }
+                | RefusalReason::Buffer { .. }
+                | RefusalReason::HostBuffer { .. }
+        )
+    }
+
     /// Returns true if the opposite contract is the reason.
     pub(in crate::control) const fn is_opposite(&self) -> bool {
         matches!(self.reason, RefusalReason::Opposite { .. })
@@ -353,6 +366,21 @@ impl Refusal {
                  the reason"
             )
         }
+    }
+}
+
+impl Refusal {
+    /// Formats what the refusing node lacks, without the offer.
+    pub(in crate::control) fn fmt_shortage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.link.is_empty() {
+            return write!(f, "'{}' can't carry more", self.node_name);
+        }
+        write!(f, "link '{}' of '{}' ", self.link, self.node_name)?;
+        let (needed, available) = (self.needed_bytes_per_s, self.available_bytes_per_s);
+        if needed > available {
+            return write!(f, "has {} left of the {} needed", BitRate(available), BitRate(needed));
+        }
+        f.write_str("can't carry more in time")
     }
 }
 

@@ -1,5 +1,6 @@
 //! Declarations of publishers, requests of subscriptions, and hops.
 
+use super::elastic::{Elastic, IMPORTANCE_DEFAULT};
 use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::retransmit::Retransmit;
@@ -185,7 +186,7 @@ impl PublisherSpec {
 pub struct SubscriptionSpec {
     /// The requested tags.
     pub pattern: Pattern,
-    /// The requested rate and size.
+    /// The requested rate and size; of an elastic contract, the current step.
     pub form: Form,
     /// The delay bound Δ, from publish to delivery.
     pub within: Option<Duration>,
@@ -221,6 +222,11 @@ pub struct SubscriptionSpec {
     /// True if it requests a second reservation for the samples of each publisher, on a path without the links of the
     /// first one. The samples are sent on the second path as soon as the first one fails.
     pub spare: bool,
+    /// The importance of its contract, up to [`IMPORTANCE_MAX`](crate::control::IMPORTANCE_MAX). More important contracts keep
+    /// their place when the capacity of a link falls, and elastic contracts are reduced for them.
+    pub importance: u8,
+    /// The reductions that an elastic contract accepts. Its `form` is one of the steps.
+    pub elastic: Option<Box<Elastic>>,
 }
 
 /// The shortest idle time of a reservation. Publishers' nodes report use a few times per second.
@@ -247,6 +253,8 @@ impl SubscriptionSpec {
             with: None,
             proves: false,
             spare: false,
+            importance: IMPORTANCE_DEFAULT,
+            elastic: None,
         }
     }
 
@@ -260,6 +268,13 @@ impl SubscriptionSpec {
     #[must_use]
     pub const fn wants_contract(&self) -> bool {
         self.within.is_some() || self.loss.is_some()
+    }
+
+    /// Returns the steps of an elastic contract and the number of the current one; `None` if it is not elastic.
+    #[must_use]
+    pub fn steps(&self) -> Option<(Vec<Form>, usize)> {
+        let elastic = self.elastic.as_ref().filter(|_| self.wants_contract())?;
+        Some((elastic.steps(), elastic.step_of(self.form)?))
     }
 
     /// Returns true if it requests a spare. A path through a proxy between the ends has none, nor has a contract that is

@@ -109,6 +109,7 @@ impl Control {
                 Some((Topic::Outcome, of)) => self.answer_outcome(request, from, of),
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
+                Some((Topic::Relax, step)) => self.hear_relax(from, step),
                 Some((
                     Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages | Topic::Time,
                     _,

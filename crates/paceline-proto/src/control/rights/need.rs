@@ -53,7 +53,9 @@ impl Need {
                 Self::Streams(pairs.into_iter().map(pattern).collect())
             }
             // The receiver accepts them only from the nodes on the paths of its streams.
-            Some((Topic::Excess | Topic::Refused | Topic::Time, _)) | None => Self::Any,
+            Some((Topic::Excess | Topic::Refused | Topic::Time | Topic::Relax, _)) | None => {
+                Self::Any
+            }
         })
     }
 

@@ -54,6 +54,7 @@ impl Engine {
                 | Topic::Change
                 | Topic::Excess
                 | Topic::Refused
+                | Topic::Relax
                 | Topic::Outcome,
                 _,
             ))

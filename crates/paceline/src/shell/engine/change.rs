@@ -6,7 +6,7 @@ use crate::event::SubscriberEvent;
 use crate::status::SubscriptionView;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;
-use paceline_proto::control::{ChangeAnswer, ChangeOutcome, Refusal, SubscriptionSpec};
+use paceline_proto::control::{Adaptation, ChangeAnswer, ChangeOutcome, Refusal, SubscriptionSpec};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
@@ -66,12 +66,23 @@ impl Engine {
 
     /// Notifies a subscription of this node that its request has changed. The old grant stays in
     /// force until the paths have answered.
-    pub(super) fn changed(&self, id: SubscriptionId, spec: SubscriptionSpec) {
+    pub(super) fn changed(
+        &self,
+        id: SubscriptionId,
+        spec: SubscriptionSpec,
+        adaptation: Option<Box<Adaptation>>,
+    ) {
         if let Some(sink) = self.sinks.get(&id) {
             sink.delivery().relax(&spec);
             let SubscriptionSpec { form, within, loss, revision, .. } = spec;
             let within = within.map(Into::into);
-            sink.notify(SubscriberEvent::Changed { revision, form, within, loss });
+            sink.notify(match adaptation {
+                Some(adaptation) => {
+                    let adaptation = *adaptation;
+                    SubscriberEvent::Adapted { revision, form, within, loss, adaptation }
+                }
+                None => SubscriberEvent::Changed { revision, form, within, loss },
+            });
         }
     }
 

@@ -5,9 +5,9 @@ use super::super::handle::{HopSnapshot, LinkSnapshot, StreamSnapshot};
 use super::super::waits::ProcessorWaits;
 use super::{Engine, EngineLink};
 use crate::status::{
-    ClassStatus, LinkStatus, MeasuredCapacity, MemoryStatus, NodeStatus, PublisherStatus,
-    QueueStatus, RateCheck, Reservation, StreamContract, StreamStatus, SubscriptionHealth,
-    SubscriptionStatus,
+    ClassStatus, ElasticStatus, LinkStatus, MeasuredCapacity, MemoryStatus, NodeStatus,
+    PublisherStatus, QueueStatus, RateCheck, Reservation, StreamContract, StreamStatus,
+    SubscriptionHealth, SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_node::deliver::AgeWindow;
@@ -312,6 +312,8 @@ impl Engine {
                     id: *id,
                     pattern: spec.pattern.as_str().to_owned(),
                     form: spec.form,
+                    elastic: ElasticStatus::of(spec),
+                    importance: spec.importance,
                     within: spec.within.map(Into::into),
                     loss: spec.loss,
                     proxy: spec.proxy.clone(),

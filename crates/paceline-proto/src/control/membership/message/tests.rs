@@ -1,6 +1,7 @@
 use super::*;
 use crate::Retransmit;
 use crate::classes::Unguaranteed;
+use crate::control::data::elastic::{Elastic, IMPORTANCE_MAX};
 use crate::control::data::ids::{NAME_BYTES_MAX, PairKey};
 use crate::control::data::refusal::{Offer, Refusal, RefusalReason};
 use crate::control::data::spec::{HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
@@ -16,6 +17,7 @@ use core::num::{NonZeroU8, NonZeroU32, NonZeroU64};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 use proptest::option;
 use proptest::prelude::*;
+use proptest::sample::Index;
 use std::sync::Arc;
 
 fn nonzero() -> impl Strategy<Value = NonZeroU32> {
@@ -164,6 +166,8 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
         option::of("[a-z]{1,9}(/[a-z0-9]{1,9}){0,4}".prop_map(|tag| Tag::new(&tag).unwrap()));
     let flags =
         (any::<[bool; 6]>(), retransmits, 0..1u64 << 62, option::of(any::<u32>()), (idle, with));
+    let elastic = (0..=IMPORTANCE_MAX, option::of((elastic(), any::<Index>())));
+    let flags = (flags, elastic);
     (pattern, form, option::of(duration()), option::of(loss()), proxy, flags).prop_map(
         |(
             pattern,
@@ -172,13 +176,24 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             loss,
             proxy,
             (
-                [holds, local, or_stop, encrypted, proves, spare],
-                retransmit,
-                revision,
-                level,
-                (idle, with),
+                (
+                    [holds, local, or_stop, encrypted, proves, spare],
+                    retransmit,
+                    revision,
+                    level,
+                    (idle, with),
+                ),
+                (importance, elastic),
             ),
         )| {
+            // The form is a step of the ladder.
+            let (form, elastic) = match elastic {
+                None => (form, None),
+                Some((elastic, at)) => {
+                    let steps = elastic.steps();
+                    (steps[at.index(steps.len())], Some(Box::new(elastic)))
+                }
+            };
             SubscriptionSpec {
                 pattern,
                 form,
@@ -196,9 +211,33 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 with,
                 proves,
                 spare,
+                importance,
+                elastic,
             }
         },
     )
+}
+
+/// An elastic contract that may reduce each property.
+fn elastic() -> impl Strategy<Value = Elastic> {
+    let range = || option::of((2..=u32::MAX).prop_flat_map(|most| (Just(most), 1..most)));
+    let sides = prop::collection::btree_set(1..=16_384_u32, 0..=1 + Elastic::SIZES_MAX);
+    let all = (range(), range(), sides).prop_map(|(rates, bitrates, sides)| {
+        let number = |it: Option<u32>| it.and_then(NonZeroU32::new);
+        let ((rate, least_rate), (bits, least_bits)) = (rates.unzip(), bitrates.unzip());
+        let sizes = sides.into_iter().rev().map(|side| Size { width: side, height: side });
+        let mut sizes: Vec<Size> = sizes.collect();
+        let size = (!sizes.is_empty()).then(|| sizes.remove(0));
+        let rate = Rate { max_millihertz: number(rate), ..Rate::ALL };
+        let most = Form { rate, size, bitrate: number(bits), ..Form::FULL };
+        Elastic {
+            min_millihertz: number(least_rate),
+            min_bitrate: number(least_bits),
+            sizes,
+            ..Elastic::none(most)
+        }
+    });
+    all.prop_filter("there is a second step", Elastic::is_valid)
 }
 
 fn hop() -> impl Strategy<Value = HopInfo> {
@@ -451,7 +490,7 @@ proptest! {
     }
 
     #[test]
-    fn no_prefix_of_a_message_decodes(message in message(), cut in any::<prop::sample::Index>()) {
+    fn no_prefix_of_a_message_decodes(message in message(), cut in any::<Index>()) {
         let bytes = message.encode();
         let cut = cut.index(bytes.len());
         prop_assert!(Message::decode(bytes.slice(..cut)).is_err());
@@ -469,7 +508,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_decodes_to_another_message_or_an_error(message in message(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn a_changed_byte_decodes_to_another_message_or_an_error(message in message(), at in any::<Index>(), byte in any::<u8>()) {
         let mut bytes = message.encode().to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;
