@@ -342,6 +342,14 @@ pattern: string,
  */
 asked: RequestedForm, 
 /**
+ * Steps of an elastic contract; absent for others.
+ */
+elastic?: Elastic, 
+/**
+ * Importance of its contract, 0 to 100.
+ */
+importance: number, 
+/**
  * Requested delay bound; null if none is requested.
  */
 within_us: number | null, 
@@ -421,6 +429,16 @@ timed: Timed | null,
  * The requested, delivered and lost samples of the last seconds, and whether that is as requested.
  */
 health: Health, };
+
+export type Elastic = { 
+/**
+ * Number of the current step in `ladder`, from 0.
+ */
+step: number, 
+/**
+ * Forms of all steps in words, from the most that is requested to the least that is accepted.
+ */
+ladder: Array<string>, };
 
 export type Health = { 
 /**

@@ -266,16 +266,8 @@ impl<'a> Session<'a> {
                     show::note(&format!("changed to {form}, {adaptation}"));
                 }
                 SubscriberEvent::ChangeRefused { refusals, form, within, loss } => {
-                    for refusal in &refusals {
-                        show::note(&format!("refused: {}: {refusal}", self.name_of(refusal)));
-                    }
-                    if refusals.iter().any(|refusal| self.take_offer(&refusal.offer)) {
-                        continue;
-                    }
                     let asked = show::requested(form, within, loss);
-                    show::note(&format!(
-                        "the change was refused; the request is unchanged: {asked}"
-                    ));
+                    self.report_refused_change(&refusals, &asked);
                 }
                 SubscriberEvent::Refused(publisher, refusal) => {
                     self.report_refusal(publisher, &refusal);
@@ -287,6 +279,16 @@ impl<'a> Session<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Takes an offer of a refused change, or reports the request that stays in force.
+    fn report_refused_change(&mut self, refusals: &[Refusal], asked: &str) {
+        for refusal in refusals {
+            show::note(&format!("refused: {}: {refusal}", self.name_of(refusal)));
+        }
+        if !refusals.iter().any(|refusal| self.take_offer(&refusal.offer)) {
+            show::note(&format!("the change was refused; the request is unchanged: {asked}"));
+        }
     }
 
     /// Reduces the request to an offer with `--take-offer`. Returns true if the request has changed.

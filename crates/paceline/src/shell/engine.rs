@@ -415,9 +415,7 @@ impl Engine {
                     self.notify(subscription, event);
                 }
                 output @ ControlOutput::Surveyed { .. } => self.reply_quote(output),
-                ControlOutput::Changed { subscription, spec, adaptation } => {
-                    self.changed(subscription, spec, adaptation);
-                }
+                output @ ControlOutput::Changed { .. } => self.changed(output),
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),
                 ControlOutput::ChangeRefused { subscription, refusals, spec } => {
                     self.change_refused(subscription, refusals, spec);
@@ -432,7 +430,7 @@ impl Engine {
                     self.handle_question(now, request, from, body);
                 }
                 ControlOutput::Answered { request, node, body } => {
-                    self.answered(request, node, body)
+                    self.answered(request, node, body);
                 }
             }
         }

@@ -1,12 +1,13 @@
 //! The encoding of publisher declarations and subscription requests.
 
+mod elastic;
 mod refusal;
 
 pub(in crate::control) use refusal::{
     put_lack, put_refusal, put_refusal_of, read_lack, read_refusal, read_refusal_of,
 };
 
-use super::elastic::{Elastic, IMPORTANCE_DEFAULT, IMPORTANCE_MAX};
+use super::elastic::IMPORTANCE_DEFAULT;
 use super::ids::NAME_BYTES_MAX;
 use super::spec::{HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec};
 use crate::envelope::Envelope;
@@ -22,6 +23,7 @@ use crate::wire::segment::{
 };
 use crate::wire::{Reader, WireError, Writer};
 use core::num::NonZeroU32;
+use elastic::{put_elastic, read_elastic, read_importance};
 use paceline_sched::{Capacity, Duration, Late, LossTolerance};
 
 /// The largest revision, far below overflow.
@@ -268,8 +270,8 @@ pub(in crate::control) fn read_publisher(reader: &mut Reader) -> Result<Publishe
     })
 }
 
-/// Appends a request. The pattern comes first, so that a node that cannot read the rest can name it.
-pub(in crate::control) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
+/// Returns the flags of a request: the optional fields present, and its boolean fields.
+fn flags_of(spec: &SubscriptionSpec) -> u64 {
     let asks = spec.retransmit != Retransmit::default();
     let flags = u64::from(
         bit(spec.form.rate != Rate::ALL, ASKS_RATE)
@@ -298,8 +300,13 @@ pub(in crate::control) fn put_subscription(out: &mut Vec<u8>, spec: &Subscriptio
         (spec.elastic.is_some(), ELASTIC),
     ];
     let long = long.iter().filter(|(present, _)| *present).map(|(_, flag)| flag);
+    long.fold(flags, |all, flag| all | flag)
+}
+
+/// Appends a request. The pattern comes first, so that a node that cannot read the rest can name it.
+pub(in crate::control) fn put_subscription(out: &mut Vec<u8>, spec: &SubscriptionSpec) {
     out.put_text(spec.pattern.as_str());
-    out.put_varint(long.fold(flags, |all, flag| all | flag));
+    out.put_varint(flags_of(spec));
     if spec.form.rate != Rate::ALL {
         write_rate(spec.form.rate, out);
     }
@@ -321,7 +328,7 @@ pub(in crate::control) fn put_subscription(out: &mut Vec<u8>, spec: &Subscriptio
     if let Some(loss) = spec.loss {
         put_loss(out, loss);
     }
-    if asks {
+    if spec.retransmit != Retransmit::default() {
         out.put_u8(spec.retransmit.code());
     }
     if spec.revision > 0 {
@@ -341,7 +348,7 @@ pub(in crate::control) fn put_subscription(out: &mut Vec<u8>, spec: &Subscriptio
         out.put_u8(spec.importance);
     }
     if let Some(elastic) = &spec.elastic {
-        elastic.write(out);
+        put_elastic(out, elastic);
     }
 }
 
@@ -396,15 +403,8 @@ pub(in crate::control) fn read_subscription(
         spare: all & ASKS_SPARE != 0,
         importance: optional(all & HAS_IMPORTANCE != 0, || read_importance(reader))?
             .unwrap_or(IMPORTANCE_DEFAULT),
-        elastic: optional(all & ELASTIC != 0, || Elastic::read(reader, form))?.map(Box::new),
+        elastic: optional(all & ELASTIC != 0, || read_elastic(reader, form))?.map(Box::new),
     })
-}
-
-/// Reads an importance other than the default.
-fn read_importance(reader: &mut Reader) -> Result<u8, WireError> {
-    let importance = reader.u8("importance")?;
-    let valid = importance <= IMPORTANCE_MAX && importance != IMPORTANCE_DEFAULT;
-    if valid { Ok(importance) } else { Err(WireError::Invalid("importance")) }
 }
 
 fn read_tag(reader: &mut Reader) -> Result<Tag, WireError> {

@@ -3,10 +3,8 @@
 //! Christie (1995, section 2.3) reserves continuous media at discrete rates, of which the network selects the highest that
 //! fits, and lets a receiver reduce a grant. Here each step reduces one property of the previous one.
 
-use super::codec::{put_size, read_size};
 use super::refusal::Refusal;
 use crate::form::{Form, Size};
-use crate::wire::{Reader, WireError, Writer};
 use core::fmt;
 use core::num::NonZeroU32;
 
@@ -169,40 +167,6 @@ impl Elastic {
     #[must_use]
     pub fn step_of(&self, form: Form) -> Option<usize> {
         self.steps().iter().position(|step| *step == form)
-    }
-}
-
-impl Elastic {
-    /// Appends the reductions, and the part of the most that a reduction may replace.
-    pub(in crate::control) fn write(&self, out: &mut Vec<u8>) {
-        let numbers = [
-            self.most.rate.max_millihertz,
-            self.min_millihertz,
-            self.most.bitrate,
-            self.min_bitrate,
-        ];
-        for number in numbers {
-            out.put_varint(number.map_or(0, |number| number.get().into()));
-        }
-        out.put_varint(self.sizes.len() as u64);
-        // Without smaller sizes, each step has the size of the first one.
-        let most = self.most.size.filter(|_| !self.sizes.is_empty());
-        most.iter().chain(&self.sizes).for_each(|size| put_size(out, *size));
-    }
-
-    /// Reads the reductions of a contract whose current step is `form`.
-    pub(in crate::control) fn read(reader: &mut Reader, form: Form) -> Result<Self, WireError> {
-        let mut number = || reader.varint32("elastic contract").map(NonZeroU32::new);
-        let (millihertz, min_millihertz) = (number()?, number()?);
-        let (bitrate, min_bitrate) = (number()?, number()?);
-        let count = reader.len(Self::SIZES_MAX, "smaller sizes")?;
-        let first = if count > 0 { Some(read_size(reader)?) } else { form.size };
-        let sizes = (0..count).map(|_| read_size(reader)).collect::<Result<_, _>>()?;
-        let mut most = Form { size: first, bitrate, ..form };
-        most.rate.max_millihertz = millihertz;
-        let elastic = Self { most, min_millihertz, sizes, min_bitrate };
-        let valid = elastic.is_valid() && elastic.step_of(form).is_some();
-        if valid { Ok(elastic) } else { Err(WireError::Invalid("elastic contract")) }
     }
 }
 

@@ -6,7 +6,9 @@ use crate::event::SubscriberEvent;
 use crate::status::SubscriptionView;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;
-use paceline_proto::control::{Adaptation, ChangeAnswer, ChangeOutcome, Refusal, SubscriptionSpec};
+use paceline_proto::control::{
+    ChangeAnswer, ChangeOutcome, ControlOutput, Refusal, SubscriptionSpec,
+};
 use paceline_sched::Instant;
 use std::sync::mpsc::Sender;
 
@@ -66,12 +68,8 @@ impl Engine {
 
     /// Notifies a subscription of this node that its request has changed. The old grant stays in
     /// force until the paths have answered.
-    pub(super) fn changed(
-        &self,
-        id: SubscriptionId,
-        spec: SubscriptionSpec,
-        adaptation: Option<Box<Adaptation>>,
-    ) {
+    pub(super) fn changed(&self, output: ControlOutput) {
+        let ControlOutput::Changed { subscription: id, spec, adaptation } = output else { return };
         if let Some(sink) = self.sinks.get(&id) {
             sink.delivery().relax(&spec);
             let SubscriptionSpec { form, within, loss, revision, .. } = spec;

@@ -186,14 +186,7 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
                 (importance, elastic),
             ),
         )| {
-            // The form is a step of the ladder.
-            let (form, elastic) = match elastic {
-                None => (form, None),
-                Some((elastic, at)) => {
-                    let steps = elastic.steps();
-                    (steps[at.index(steps.len())], Some(Box::new(elastic)))
-                }
-            };
+            let (form, elastic) = on_ladder(form, elastic);
             SubscriptionSpec {
                 pattern,
                 form,
@@ -216,6 +209,13 @@ fn subscription() -> impl Strategy<Value = SubscriptionSpec> {
             }
         },
     )
+}
+
+/// Replaces the form of an elastic contract by a step of its ladder.
+fn on_ladder(form: Form, elastic: Option<(Elastic, Index)>) -> (Form, Option<Box<Elastic>>) {
+    let Some((elastic, at)) = elastic else { return (form, None) };
+    let steps = elastic.steps();
+    (steps[at.index(steps.len())], Some(Box::new(elastic)))
 }
 
 /// An elastic contract that may reduce each property.
