@@ -1,8 +1,9 @@
-//! `paceline-lab bench radio`: steering next to data that fills a radio whose capacity changes.
+//! `paceline-lab bench radio`: steering next to an elastic camera and data over a radio whose capacity changes.
 //!
-//! A robot steers at 100 Hz within 100 ms and sends best-effort data that fills the link. The emulator changes the rate of the
+//! A robot is steered at 100 Hz within 100 ms, and sends pictures with an elastic contract and best-effort data that fills the link. The emulator changes the rate of the
 //! link between the two nodes. Publisher and subscriber are in this process, so that one clock measures the ages.
 
+mod camera;
 mod run;
 mod trace;
 
@@ -30,7 +31,7 @@ pub(super) struct Args {
 }
 
 /// The columns of the tables.
-const HEADINGS: [&str; 9] = [
+const HEADINGS: [&str; 13] = [
     "capacity",
     "steering sent",
     "late",
@@ -38,6 +39,10 @@ const HEADINGS: [&str; 9] = [
     "windows broken",
     "longest bad time s",
     "admitted % of the link",
+    "camera % of the oracle",
+    "reduced",
+    "restored",
+    "pictures late",
     "data % of the link",
     "processor ms per MB",
 ];
@@ -83,6 +88,10 @@ fn figures(seen: &Seen) -> Vec<f64> {
         count(seen.broken),
         seen.bad_longest.as_secs_f64(),
         seen.admitted * 100.0,
+        seen.of_oracle * 100.0,
+        count(seen.film.reduced + seen.film.refused),
+        count(seen.film.restored),
+        count(seen.film.late),
         seen.data * 100.0,
         seen.processor,
     ]

@@ -1,5 +1,6 @@
 //! One run: two nodes, a radio of changing capacity, steering and data.
 
+use super::camera::{self, Film};
 use crate::bench::interrupt;
 use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side};
 use crate::bench::scenario::trust::Certificates;
@@ -22,6 +23,7 @@ const STEERING: &str = "steering";
 const DATA: &str = "data";
 const PERIOD: Duration = Duration::from_millis(10);
 const DEADLINE: Duration = Duration::from_millis(100);
+const IMPORTANCE: u8 = 90;
 /// Per period: 40 Mbit/s.
 const DATA_BYTES: usize = 50_000;
 /// The queue of the radio: 100 ms at 2 Mbit/s.
@@ -60,6 +62,9 @@ pub(super) struct Seen {
     pub(super) data: f64,
     /// Processor time of the robot's node, in milliseconds per megabyte of data.
     pub(super) processor: f64,
+    /// What the elastic camera was granted, of what an oracle would grant.
+    pub(super) of_oracle: f64,
+    pub(super) film: Film,
 }
 
 /// The times of the steering samples, by sequence number.
@@ -67,7 +72,6 @@ pub(super) struct Seen {
 struct Times {
     sent: BTreeMap<u64, Instant>,
     arrived: BTreeMap<u64, Instant>,
-    data_bytes: u64,
 }
 
 impl Run {
@@ -90,17 +94,23 @@ impl Run {
         let far = Node::builder().name("far").runtime_dir(&operator).open()?;
         let steering = near.publisher(STEERING).hz(100.0).bytes_max(64).declare()?;
         let data = near.publisher(DATA).declare()?;
-        let wanted = far.subscriber(STEERING).within(DEADLINE).loss(1, 10);
+        let wanted = far.subscriber(STEERING).within(DEADLINE).loss(1, 10).importance(IMPORTANCE);
         let mut arriving = wanted.declare()?;
         let filling = far.subscriber(DATA).declare()?;
         let mut publishers = (steering, data);
         wait_for_first(&mut publishers.0, &mut arriving)?;
+        let (camera, mut pictures) = camera::declare(&near, &far)?;
+        let mut film = Film::default();
+        camera::wait_for_grant(&mut pictures, &mut film)?;
         let before = nodes[0].cpu_seconds()?;
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let sent = scope.spawn(|| publish(publishers, &is_over));
             let arrived = scope.spawn(|| receive(arriving, &is_over));
             let data_bytes = scope.spawn(|| fill(filling, &is_over));
+            let filmed = scope.spawn(|| camera::film(camera, &is_over));
+            let watched = scope.spawn(|| camera::watch(pictures, film, &is_over));
+            let begun = Instant::now();
             let admitted = self.drive(&rig, &near);
             let after = nodes[0].cpu_seconds();
             is_over.store(true, Ordering::Relaxed);
@@ -108,10 +118,21 @@ impl Run {
             let sent = sent.join().map_err(|_| join("the publisher"))??;
             let arrived = arrived.join().map_err(|_| join("the subscriber"))?;
             let data_bytes = data_bytes.join().map_err(|_| join("the data's subscriber"))?;
-            let mut seen = self.judge(&Times { sent, arrived, data_bytes }, admitted?);
-            seen.processor = (after? - before) * 1e9 / float(data_bytes.max(1));
+            let mut seen = self.judge(&Times { sent, arrived }, admitted?);
+            filmed.join().map_err(|_| join("the camera"))??;
+            seen.film = watched.join().map_err(|_| join("the camera's subscriber"))?;
+            let carried = data_bytes + seen.film.bytes();
+            seen.data =
+                float(carried) * 8.0 / (float(self.rates.iter().sum()) * TICK.as_secs_f64());
+            seen.processor = (after? - before) * 1e9 / float(carried.max(1));
+            seen.of_oracle = seen.film.of_oracle(begun, TICK, &self.rates, self.share());
             Ok(seen)
         })
+    }
+
+    /// Returns the part of the radio that contracts may use: the rest is for control, and for repairs over QUIC.
+    fn share(&self) -> f64 {
+        if self.protocol == "quic" { 0.85 } else { 0.95 }
     }
 
     fn impairment(bits: u64) -> Result<Impairment> {
@@ -188,8 +209,6 @@ impl Run {
         }
         let count = |window: &[bool]| window.iter().filter(|missed| **missed).count();
         seen.broken = misses.chunks(WINDOW).filter(|window| count(window) > 1).count();
-        let bits = float(self.rates.iter().sum()) * TICK.as_secs_f64();
-        seen.data = float(times.data_bytes) * 8.0 / bits;
         seen
     }
 }
