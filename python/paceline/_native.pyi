@@ -491,6 +491,12 @@ class Grant:
     def revision(self) -> int:
         """The number of the request that it answers; 0 is the first one."""
     @property
+    def form(self) -> str:
+        """The granted rate and size, as text."""
+    @property
+    def max_hz(self) -> float | None:
+        """The largest rate in hertz; ``None`` without one."""
+    @property
     def subscription(self) -> str:
         """The id of the subscription."""
     @property

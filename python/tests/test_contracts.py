@@ -32,6 +32,33 @@ def test_a_refusal_is_an_exception_whose_offer_is_granted(thin: Thin) -> None:
     assert grants[-1].within_ms == 300 and 0 < grants[-1].bound_ms <= 300 and hop.bytes_per_s > 0
 
 
+def test_an_elastic_contract_takes_the_step_that_fits(thin: Thin) -> None:
+    robot, operator = thin
+    lidar = robot.publisher("lidar", hz=20, bytes_max=10_000, late=True)
+    wait_until("the lidar is known", lambda: operator.quotes("lidar"))
+    scans = operator.subscriber("lidar", max_hz=20, min_hz=2, within_ms=300, importance=20)
+    events: list[object] = []
+
+    def has(kind: type[object]) -> bool:
+        events.extend(scans.events())
+        return any(isinstance(event, kind) for event in events)
+
+    wait_until("it is reduced", lambda: has(paceline.Adapted))
+    wait_until("it is granted", lambda: has(paceline.Grant))
+    (adapted,) = [event for event in events if isinstance(event, paceline.Adapted)]
+    (grant,) = [event for event in events if isinstance(event, paceline.Grant)]
+    assert adapted.reason == "refused" and 0 < adapted.step < adapted.steps
+    assert adapted.max_hz == grant.max_hz and 2 <= (grant.max_hz or 0) < 20
+    assert "link 'radio' of 'robot'" in str(adapted) and adapted.revision == grant.revision
+    assert not any(isinstance(event, paceline.Refusal) for event in events + lidar.events())
+    with pytest.raises(paceline.SubscribeError, match="max_hz"):
+        operator.subscriber("lidar", min_hz=2, within_ms=300)
+    with pytest.raises(paceline.SubscribeError, match="importance 101"):
+        operator.subscriber("lidar", within_ms=300, importance=101)
+    with pytest.raises(paceline.SubscribeError, match="smaller sizes"):
+        operator.subscriber("lidar", size=(320, 240), or_sizes=[(640, 480)], within_ms=300)
+
+
 def test_declared_traffic_is_reserved_instead_of_the_peak(thin: Thin) -> None:
     robot, operator = thin
     film = robot.publisher("film", hz=20, bytes_max=20_000, traffic=(300_000, 30_000))

@@ -26,6 +26,18 @@ impl Grant {
         self.0.revision
     }
 
+    /// The granted rate and size, as text.
+    #[getter]
+    fn form(&self) -> String {
+        self.0.form.to_string()
+    }
+
+    /// The largest rate in hertz; `None` without one.
+    #[getter]
+    fn max_hz(&self) -> Option<f64> {
+        self.0.form.rate.max_hz()
+    }
+
     /// The id of the subscription.
     #[getter]
     fn subscription(&self) -> String {

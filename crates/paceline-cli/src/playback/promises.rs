@@ -1,6 +1,7 @@
 //! The grants and refusals of a publisher's subscriptions.
 
 use paceline::PublisherEvent;
+use paceline::contract::Form;
 use paceline::status::{Excess, NodeId, SubscriptionId};
 use std::collections::BTreeMap;
 
@@ -26,7 +27,11 @@ impl Promises {
         let text = match event {
             PublisherEvent::Granted(grant) => {
                 self.0.insert(grant.subscription, true);
-                format!("granted: {}: {grant}", name(grant.subscription))
+                let form = match grant.form {
+                    Form::FULL => String::new(),
+                    form => format!("{form}, "),
+                };
+                format!("granted: {}: {form}{grant}", name(grant.subscription))
             }
             PublisherEvent::Refused(refusal) => {
                 self.0.insert(refusal.subscription, false);

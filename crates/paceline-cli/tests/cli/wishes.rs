@@ -82,6 +82,49 @@ fn a_dry_run_answers_for_both_halves_idle_times_and_offers() {
 }
 
 #[test]
+fn an_elastic_request_begins_at_the_step_that_fits() {
+    let (robot, operator) = (Host::new(), Host::new());
+    let (camera, connect) = camera(&robot);
+    let ask =
+        ["--max-hz", "20", "--min-hz", "2", "--size", "320x240,160x120", "--importance", "20"];
+    let link = ["--within", "200ms", "--link", &connect, "--timeout", "60s", "--name", "console"];
+    let console = operator.start(&[&["sub", "cam"], &ask[..], &link[..]].concat());
+    operator.wait_for_subscriptions(1);
+    let until = Instant::now() + LIMIT;
+    let row = loop {
+        let list = operator.run(&["ls", "--json"]).text();
+        let document: serde_json::Value = serde_json::from_str(&list).unwrap();
+        let nodes = document["nodes"].as_array().unwrap().iter();
+        let row = nodes.flat_map(|node| node["subscriptions"].as_array().unwrap()).next().cloned();
+        if let Some(row) = row.filter(|row| row["elastic"]["step"].as_u64() > Some(0)) {
+            break row;
+        }
+        assert!(Instant::now() < until, "{document}");
+    };
+    let (step, ladder) = (&row["elastic"]["step"], row["elastic"]["ladder"].as_array().unwrap());
+    let at = usize::try_from(step.as_u64().unwrap()).unwrap();
+    assert_eq!((&row["importance"], &ladder[at]), (&20.into(), &row["asked"]["form"]));
+    assert_eq!(
+        (&ladder[0], ladder.last()),
+        (&"20 Hz at 320x240".into(), Some(&"2 Hz at 160x120".into()))
+    );
+    let shown = format!("{} (step {} of {})", ladder[at].as_str().unwrap(), at + 1, ladder.len());
+    let list = operator.run(&["ls"]).text();
+    assert!(list.contains(&shown), "{shown}: {list}");
+    // A change begins with the most again, and ends at a step too.
+    let set = robot.run(&["set", "cam", "--within", "300ms"]);
+    printed(&set, 0, "granted: within ");
+    console.signal(rustix::process::Signal::INT);
+    let reported = console.ended().stderr;
+    assert!(reported.contains("changed to ") && reported.contains(" needed"), "{reported}");
+    assert!(!reported.contains("refused"), "{reported}");
+    camera.signal(rustix::process::Signal::INT);
+    let published = camera.ended();
+    let said = format!("{}{}", published.text(), published.stderr);
+    assert!(said.contains("granted: console: ") && !said.contains("refused"), "{said}");
+}
+
+#[test]
 fn a_request_is_checked_before_and_changed_while_it_runs() {
     let (robot, operator) = (Host::new(), Host::new());
     let (_camera, connect) = camera(&robot);

@@ -1,6 +1,6 @@
 //! Elastic contracts: reduced when a link is full or a more important contract needs room, and restored.
 
-use super::net::{Net, camera, id, link, promised};
+use super::net::{Net, Notification, camera, id, link, promised};
 use core::num::NonZeroU32;
 use paceline_proto::control::{Cause, Elastic, HopInfo, SubscriptionSpec};
 use paceline_proto::{Form, PublisherId, Rate, SubscriptionId};
@@ -83,11 +83,16 @@ fn a_contract_follows_the_capacity_down_and_up_and_is_never_refused() {
     let changes = pair.net.seen[1].changed.len();
     pair.run(60);
     assert_eq!(pair.net.seen[1].changed.len(), changes, "it stays");
+    let refused = |it: &Notification| matches!(it, Notification::Refused(_));
+    assert!(!pair.net.seen[0].notified.iter().any(refused), "nor was the publisher");
     // Below the least step it is refused, with the reason.
     pair.set(CAMERA / 20);
     pair.run(10);
     assert_eq!(pair.granted(camera), 0.0);
     assert_eq!(pair.net.seen[1].refused.len(), 1);
+    pair.set(2 * CAMERA);
+    pair.run(20);
+    assert_eq!(pair.granted(camera), 25.0, "and granted again");
 }
 
 #[test]

@@ -229,6 +229,7 @@ fn grant() -> Grant {
         subscription: SubscriptionId { node: NodeId(1), index: 0 },
         publisher: PublisherId { node: ROBOT, index: 1 },
         revision: 4,
+        form: form(),
         bound,
         within: Some(bound),
         learned: true,

@@ -9,7 +9,7 @@
 use super::booking::Booking;
 use super::contract::demand_of;
 use super::pair::Pair;
-use super::streams::{booked, publishers_of};
+use super::streams::booked;
 use crate::control::data::elastic::{Adaptation, Cause, IMPORTANCE_MAX};
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::{Offer, Refusal};
@@ -121,7 +121,8 @@ fn next_step(spec: &SubscriptionSpec, offer: &Offer) -> Option<usize> {
 }
 
 impl Control {
-    /// Reduces the elastic contracts of this node that are refused, and removes their refusals.
+    /// Reduces the elastic contracts of this node that are refused, and removes the refusals of all elastic contracts that
+    /// have a lower step.
     pub(in crate::control) fn relax_refused(&mut self, refusals: &mut BTreeMap<PairKey, Refusal>) {
         let mut chosen: BTreeMap<SubscriptionId, (usize, Refusal)> = BTreeMap::new();
         let mut waiting: BTreeSet<SubscriptionId> = BTreeSet::new();
@@ -146,6 +147,13 @@ impl Control {
             }
         }
         let until = self.now + RELIEF;
+        let (registry, me) = (&self.membership.registry, self.me);
+        let request = |id: SubscriptionId| registry.record(id.node)?.subscriptions.get(&id);
+        // The other end takes the next step.
+        refusals.retain(|key, refusal| {
+            let spec = request(key.0).filter(|_| key.0.node != me && refusal.lacks_resource());
+            spec.is_none_or(|spec| next_step(spec, &refusal.offer).is_none())
+        });
         for subscription in &waiting {
             self.contracts.elastic.hopes.entry(*subscription).or_insert(Some(until));
         }
@@ -220,11 +228,13 @@ impl Control {
     /// Asks the paths of a contract at step `now` whether they grant the first one.
     fn survey_step(&mut self, subscription: SubscriptionId, (steps, now): (&[Form], usize)) {
         let Some(mut spec) = self.subscription(subscription).cloned() else { return };
-        let (revision, granted) = (spec.revision, self.is_settled(subscription));
+        let revision = spec.revision;
         spec.form = form_at(steps, 0);
-        let publishers: Vec<_> = publishers_of(&self.streams.heard, subscription).collect();
+        let answers = self.contracts.answers.iter();
+        let its = answers.filter(|(key, answer)| key.0 == subscription && answer.is_decided());
+        let publishers: Vec<_> = its.map(|(key, _)| key.1).collect();
         let mut hoped = Hoped { revision, waiting: BTreeSet::new(), step: 0 };
-        for publisher in publishers.iter().filter(|_| granted) {
+        for publisher in &publishers {
             let survey = self.survey_change(self.now, subscription, *publisher, spec.clone());
             // A survey without a question is answered at once.
             match (survey, self.outputs.back()) {
@@ -244,12 +254,6 @@ impl Control {
         course.survey = (!hoped.waiting.is_empty() && hoped.step < now).then_some(hoped);
         // Surveys of this node alone may be complete already.
         self.end_surveys();
-    }
-
-    /// Returns true if all paths have answered the current request of a subscription.
-    fn is_settled(&self, subscription: SubscriptionId) -> bool {
-        let its = || self.contracts.answers.iter().filter(|(key, _)| key.0 == subscription);
-        its().next().is_some() && its().all(|(_, answer)| answer.granted.is_some())
     }
 
     /// Handles the answer to a survey for a restoration. Returns false if the survey is another one.

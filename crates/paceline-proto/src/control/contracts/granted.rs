@@ -80,8 +80,9 @@ impl Control {
         let within = spec.map_or(request.within, |spec| spec.bound_for(request));
         let learned = spec.and_then(|spec| spec.envelope).is_some_and(Envelope::is_learned);
         let learned = learned && wanted.traffic.varies();
+        let form = spec.map_or(request.form, |spec| spec.form_of(request.form));
         let (revision, spare) = (request.revision, Vec::new());
-        Grant { subscription, publisher, revision, bound, within, learned, hops, spare }
+        Grant { subscription, publisher, revision, form, bound, within, learned, hops, spare }
     }
 
     /// Returns true if the threads of `node` have real-time priorities, as it announces with its hop to `next`.

@@ -4,7 +4,9 @@ use super::codec::{put_pair, read_pair};
 use super::ids::HOPS_MAX;
 use super::ids::NAME_BYTES_MAX;
 use super::spec::HOST_LINK;
+use crate::form::Form;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::wire::segment::{read_form, write_form};
 use crate::wire::{Reader, WireError, Writer};
 use core::fmt;
 use paceline_sched::{Capacity, Duration};
@@ -18,6 +20,8 @@ pub struct Grant {
     pub publisher: PublisherId,
     /// The granted request ([`SubscriptionSpec::revision`](crate::control::SubscriptionSpec::revision)).
     pub revision: u64,
+    /// The granted rate and size of the publisher's samples.
+    pub form: Form,
     /// The longest total delay on the links of the path. It is shorter than the requested bound; the rest
     /// covers delays outside the schedulers.
     pub bound: Duration,
@@ -62,6 +66,7 @@ impl Grant {
     pub fn write(&self, out: &mut Vec<u8>) {
         put_pair(out, self.subscription, self.publisher);
         out.put_varint(self.revision);
+        write_form(&self.form, out);
         out.put_varint(self.bound.as_nanos());
         out.put_flag(self.within.is_some());
         self.within.iter().for_each(|within| out.put_varint(within.as_nanos()));
@@ -80,6 +85,7 @@ impl Grant {
     pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
         let (subscription, publisher) = read_pair(reader)?;
         let revision = reader.varint("revision")?;
+        let form = read_form(reader)?;
         let bound = Duration::from_nanos(reader.varint("bound")?);
         let within = match reader.flag("delay bound")? {
             true => Some(Duration::from_nanos(reader.varint("delay bound")?)),
@@ -87,7 +93,7 @@ impl Grant {
         };
         let learned = reader.flag("learned traffic")?;
         let (hops, spare) = (GrantedHop::read_path(reader)?, GrantedHop::read_path(reader)?);
-        Ok(Self { subscription, publisher, revision, bound, within, learned, hops, spare })
+        Ok(Self { subscription, publisher, revision, form, bound, within, learned, hops, spare })
     }
 }
 
@@ -179,7 +185,9 @@ pub struct ProcessorUse {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::form::Rate;
     use bytes::Bytes;
+    use core::num::NonZeroU32;
 
     #[test]
     fn a_grant_round_trips_and_every_truncation_is_an_error() {
@@ -197,6 +205,7 @@ mod tests {
             subscription: SubscriptionId { node: NodeId(9), index: 3 },
             publisher: PublisherId { node: NodeId(7), index: 1 },
             revision: 300,
+            form: Form { rate: Rate::max(NonZeroU32::MIN), ..Form::FULL },
             bound: Duration::from_millis(196),
             within: Some(Duration::from_millis(200)),
             learned: true,
@@ -233,7 +242,8 @@ mod tests {
             );
             let bound = Duration::from_millis(98);
             let (revision, within, learned) = (0, None, false);
-            Grant { subscription, publisher, revision, bound, within, learned, hops, spare }
+            let form = Form::FULL;
+            Grant { subscription, publisher, revision, form, bound, within, learned, hops, spare }
                 .to_string()
         };
         let text = |hops| with_spare(hops, Vec::new());
