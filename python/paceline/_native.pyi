@@ -42,6 +42,7 @@ __all__ = [
     "Node",
     "Resumed",
     "Silent",
+    "Warned",
     "Withdrawn",
     "Payload",
     "Quote",
@@ -263,7 +264,7 @@ class Publisher:
         first; ``None`` waits without limit."""
     def status(self) -> PublisherStatus:
         """Returns the node's counters of this publisher."""
-    def events(self) -> list[Grant | Refusal | Withdrawn | Excess]:
+    def events(self) -> list[Grant | Refusal | Withdrawn | Warned | Excess]:
         """Returns the events since the last call, oldest first.
 
         ``Grant``, ``Refusal`` and ``Withdrawn`` report the contracts of subscriptions. ``Excess`` counts
@@ -431,6 +432,26 @@ class Adapted:
     def revision(self) -> int:
         """The number of the request. The ``Grant`` or ``Refusal`` that answers it carries the
         same number."""
+
+@final
+class Warned:
+    """Event: the measured capacity of a link falls, and will soon be too little for a granted
+    contract. The grant is still in force."""
+
+    @property
+    def other(self) -> str:
+        """The id of the publisher in a subscriber's event, of the subscription in a publisher's
+        event."""
+    @property
+    def after_s(self) -> float:
+        """The time until then, in seconds."""
+    @property
+    def form(self) -> str | None:
+        """The form that an elastic contract is expected to take, as text; ``None`` if the contract
+        is expected to end."""
+    @property
+    def text(self) -> str:
+        """The forecast, as a sentence."""
 
 @final
 class ChangeRefused:
@@ -728,7 +749,7 @@ class Subscriber:
     def try_take(self, max_samples: int = 1024) -> list[Sample]:
         """Returns all queued samples without blocking, at most ``max_samples``; an empty list if
         none is queued."""
-    def events(self) -> list[Heard | Grant | NoSpare | Refusal | Withdrawn | BestEffort | Excess | Changed | Adapted | ChangeRefused | Silent | Resumed]:
+    def events(self) -> list[Heard | Grant | NoSpare | Refusal | Withdrawn | BestEffort | Excess | Changed | Adapted | Warned | ChangeRefused | Silent | Resumed]:
         """Returns the events since the last call, oldest first.
 
         Only the 64 newest unread events are kept.

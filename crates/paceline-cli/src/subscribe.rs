@@ -260,6 +260,10 @@ impl<'a> Session<'a> {
                     let asked = show::requested(form, within, loss);
                     show::note(&format!("the request changed: {asked}"));
                 }
+                SubscriberEvent::Warned(publisher, warning) => {
+                    let name = self.name(publisher);
+                    show::note(&format!("{name}: {warning}"));
+                }
                 SubscriberEvent::Adapted { form, adaptation, .. } => {
                     self.refused.clear();
                     self.asked = RequestedRate::of(form.rate);

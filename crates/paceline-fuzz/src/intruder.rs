@@ -300,6 +300,9 @@ impl World {
                         ControlOutput::ChangedFor { node, .. } => {
                             return Err(format!("{node} has changed a subscription"));
                         }
+                        ControlOutput::Warned { subscription, .. } => {
+                            return Err(format!("{subscription} was warned"));
+                        }
                         ControlOutput::Denied { .. } => self.outcome.denied += 1,
                         ControlOutput::Asked { .. }
                         | ControlOutput::Used { .. }

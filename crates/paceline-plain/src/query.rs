@@ -143,7 +143,8 @@ impl Common {
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. }
-                | SubscriberEvent::Adapted { .. } => {}
+                | SubscriberEvent::Adapted { .. }
+                | SubscriberEvent::Warned(..) => {}
                 // An event of a later version.
                 _ => {}
             }

@@ -58,6 +58,7 @@ pub use data::spec::{
     BEST_EFFORT_WAIT_MAX, HOST_LINK, HopInfo, IDLE_MIN, PublisherSpec, SubscriptionSpec,
 };
 pub use data::trial::TrafficTrial;
+pub use data::warning::Warning;
 pub use membership::access::TOKENS_MAX;
 #[doc(hidden)]
 pub use membership::message::rewrite_message;
@@ -268,8 +269,10 @@ impl Control {
         if before != Some(&hop) {
             self.membership.hops.insert(node, hop.clone());
             // A new neighbour requests the whole record after the digest.
+            let link = hop.link_name.clone();
             self.announce(Change::HopUp(node, hop), fresh.then_some(node));
             self.follow_links();
+            self.foresee(&link);
         }
         self.greet(node);
     }

@@ -31,6 +31,8 @@ pub enum Topic {
     /// A reduction of an elastic contract of a subscription of the node, for a more important one. `Control` handles it
     /// without an answer.
     Relax,
+    /// A forecast that a link of a path will soon no longer carry a contract of the node. `Control` handles it without an answer.
+    Warning,
 }
 
 impl Topic {
@@ -49,6 +51,7 @@ impl Topic {
             Self::Outcome => 8,
             Self::Time => 9,
             Self::Relax => 10,
+            Self::Warning => 11,
         }
     }
 
@@ -67,6 +70,7 @@ impl Topic {
             8 => Self::Outcome,
             9 => Self::Time,
             10 => Self::Relax,
+            11 => Self::Warning,
             _ => return None,
         };
         Some((topic, question.split_off(1)))

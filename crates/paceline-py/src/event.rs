@@ -3,11 +3,12 @@
 use crate::grant::Grant;
 use crate::refusal::Refusal;
 use crate::time::to_ms;
-use paceline::contract::{BestEffort as Why, Cause};
+use paceline::contract::{BestEffort as Why, Cause, Warning};
 use paceline::status::PublisherId;
 use paceline::{PublisherEvent, SubscriberEvent};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use std::time::Duration;
 
 /// Event: the set of publishers that the subscriber receives has changed.
 #[pyclass(frozen, get_all, module = "paceline")]
@@ -144,6 +145,46 @@ impl Adapted {
     }
 }
 
+/// Event: the measured capacity of a link falls, and will soon be too little for a granted contract.
+#[pyclass(frozen, get_all, module = "paceline")]
+pub(crate) struct Warned {
+    /// The id of the publisher in a subscriber's event, of the subscription in a publisher's event.
+    other: String,
+    /// The time until then, in seconds.
+    after_s: f64,
+    /// The form that an elastic contract is expected to take, as text; `None` if the contract is expected to end.
+    form: Option<String>,
+    /// The forecast, as a sentence.
+    text: String,
+}
+
+impl Warned {
+    fn of<'py>(
+        py: Python<'py>,
+        other: &impl ToString,
+        warning: &Warning,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let warned = Self {
+            other: other.to_string(),
+            after_s: Duration::from(warning.after).as_secs_f64(),
+            form: warning.form.map(|form| form.to_string()),
+            text: warning.to_string(),
+        };
+        Ok(Bound::new(py, warned)?.into_any())
+    }
+}
+
+#[pymethods]
+impl Warned {
+    fn __repr__(&self) -> String {
+        format!("Warned('{}', after_s={:.1}, form={:?})", self.other, self.after_s, self.form)
+    }
+
+    fn __str__(&self) -> String {
+        self.text.clone()
+    }
+}
+
 /// Event: a change was refused. The previous request stayed in force throughout.
 #[pyclass(frozen, module = "paceline")]
 pub(crate) struct ChangeRefused {
@@ -272,6 +313,7 @@ pub(crate) fn of_publisher(py: Python<'_>, event: PublisherEvent) -> PyResult<Bo
         PublisherEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
         PublisherEvent::Refused(refusal) => Bound::new(py, Refusal(refusal))?.into_any(),
         PublisherEvent::Withdrawn(subscription) => over(py, &subscription)?,
+        PublisherEvent::Warned(subscription, warning) => Warned::of(py, &subscription, &warning)?,
         PublisherEvent::Excess(told) => {
             let paceline::status::Excess { early, long } = told;
             Bound::new(py, Excess { publisher: None, node: None, early, long })?.into_any()
@@ -292,6 +334,7 @@ pub(crate) fn of(py: Python<'_>, event: SubscriberEvent) -> PyResult<Bound<'_, P
         SubscriberEvent::Granted(grant) => Bound::new(py, Grant(grant))?.into_any(),
         SubscriberEvent::NoSpare(refusal) => Bound::new(py, NoSpare { refusal })?.into_any(),
         SubscriberEvent::Withdrawn(publisher) => over(py, &publisher)?,
+        SubscriberEvent::Warned(publisher, warning) => Warned::of(py, &publisher, &warning)?,
         SubscriberEvent::BestEffort(publisher, why) => {
             Bound::new(py, BestEffort::new(publisher, why))?.into_any()
         }

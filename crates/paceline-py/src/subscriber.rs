@@ -106,6 +106,7 @@ impl No {
             | SubscriberEvent::Silent(_)
             | SubscriberEvent::Resumed(_)
             | SubscriberEvent::Adapted { .. }
+            | SubscriberEvent::Warned(..)
             | SubscriberEvent::ChangeRefused { .. }
             | SubscriberEvent::Changed { .. } => None,
             // An event of a later version.

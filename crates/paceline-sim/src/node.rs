@@ -296,6 +296,7 @@ impl SimNode {
             ControlOutput::Send { .. }
             | ControlOutput::Install { .. }
             | ControlOutput::Excess { .. }
+            | ControlOutput::Warned { .. }
             | ControlOutput::Surveyed { .. }
             | ControlOutput::Changed { .. }
             | ControlOutput::InForce { .. }

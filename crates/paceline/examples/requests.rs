@@ -44,7 +44,8 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. }
-                | SubscriberEvent::Adapted { .. } => *told,
+                | SubscriberEvent::Adapted { .. }
+                | SubscriberEvent::Warned(..) => *told,
                 // An event of a later version.
                 _ => *told,
             };

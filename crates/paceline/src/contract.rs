@@ -14,7 +14,7 @@ pub use crate::error::Contradiction;
 pub use paceline_proto::control::{
     Adaptation, BestEffort, Cause, ChangeOutcome, CpuBudget, CpuCost, CpuPoint, CpuTable,
     CpuTableError, Estimate, Grant, GrantedHop, IMPORTANCE_DEFAULT, IMPORTANCE_MAX, Offer,
-    OppositeStream, Refusal, RefusalReason,
+    OppositeStream, Refusal, RefusalReason, Warning,
 };
 #[doc(inline)]
 pub use paceline_proto::form::Audio;

@@ -1,7 +1,7 @@
 //! Events of subscriptions and publishers.
 
 use crate::delivery::{Resumption, Silence};
-use paceline_proto::control::{Adaptation, BestEffort, Grant, Refusal};
+use paceline_proto::control::{Adaptation, BestEffort, Grant, Refusal, Warning};
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::LossTolerance;
 use std::time::Duration;
@@ -91,6 +91,9 @@ pub enum SubscriberEvent {
         /// The step and the reason.
         adaptation: Adaptation,
     },
+    /// The measured capacity of a link of a publisher's path falls, and will soon be too little for the contract. The grant is
+    /// still in force; if the capacity recovers, nothing follows.
+    Warned(PublisherId, Warning),
     /// A path refused the last change. The previous request is active again; its grant stayed in
     /// force throughout.
     ChangeRefused {
@@ -122,6 +125,8 @@ pub enum PublisherEvent {
     /// A grant or refusal of a subscription is no longer valid, and no contract is in force. The
     /// path is lost, or the subscription no longer requests a contract.
     Withdrawn(SubscriptionId),
+    /// A link of a subscription's path will soon no longer carry its contract.
+    Warned(SubscriptionId, Warning),
     /// The publisher exceeded its declared rate or size: samples arrived too early or were too
     /// long.
     ///

@@ -171,10 +171,7 @@ impl Reservations {
     ) {
         self.advance(now);
         let Some(before) = self.links.get(&link) else { return };
-        let (after, lost) = before.rebuilt(spec, |holder| {
-            let version = self.entries.get(&key_of(holder)?)?.newest()?;
-            rank(&version.ask.label)
-        });
+        let (after, lost) = before.rebuilt(spec, |holder| self.rank_of(holder, &rank));
         self.links.insert(link, after);
         self.share_host();
         for (trunk, holder, refusal) in lost {
@@ -194,6 +191,25 @@ impl Reservations {
                 self.end_version(key, installed, reason);
             }
         }
+    }
+
+    /// Returns the installed reservations that a link would lose with other parameters. They are tested as by
+    /// [`Self::change_link`].
+    pub fn lost_at<R: Ord>(
+        &self,
+        link: LinkId,
+        spec: LinkParameters,
+        rank: impl Fn(&[u8]) -> Option<R>,
+    ) -> Vec<Key> {
+        let Some(before) = self.links.get(&link) else { return Vec::new() };
+        let (_, lost) = before.rebuilt(spec, |holder| self.rank_of(holder, &rank));
+        let keys = lost.into_iter().filter_map(|(_, holder, _)| key_of(holder));
+        keys.filter(|key| self.installed(*key).is_some()).collect()
+    }
+
+    fn rank_of<R>(&self, holder: Holder, rank: impl Fn(&[u8]) -> Option<R>) -> Option<R> {
+        let version = self.entries.get(&key_of(holder)?)?.newest()?;
+        rank(&version.ask.label)
     }
 
     /// Returns true if no reservation, timer or past reservation remains.

@@ -204,7 +204,8 @@ impl Watch {
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. }
-                | SubscriberEvent::Adapted { .. } => {}
+                | SubscriberEvent::Adapted { .. }
+                | SubscriberEvent::Warned(..) => {}
                 SubscriberEvent::Withdrawn(publisher) => {
                     self.refused.remove(&publisher);
                     self.contracts.remove(&publisher);

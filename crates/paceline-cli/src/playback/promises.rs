@@ -20,6 +20,7 @@ impl Promises {
         let node = match &event {
             PublisherEvent::Granted(grant) => Some(grant.subscription.node),
             PublisherEvent::Refused(refusal) => Some(refusal.subscription.node),
+            PublisherEvent::Warned(subscription, _) => Some(subscription.node),
             PublisherEvent::Withdrawn(subscription) => Some(subscription.node),
             // Also for an event of a later version.
             PublisherEvent::Excess(_) | _ => None,
@@ -36,6 +37,9 @@ impl Promises {
             PublisherEvent::Refused(refusal) => {
                 self.0.insert(refusal.subscription, false);
                 format!("refused: {}: {refusal}", name(refusal.subscription))
+            }
+            PublisherEvent::Warned(subscription, warning) => {
+                format!("{}: {warning}", name(subscription))
             }
             PublisherEvent::Excess(Excess { early, long }) => format!(
                 "more than declared: {early} samples arrived too early, {long} were too large; \

@@ -103,7 +103,8 @@ impl News {
                     granted.remove(&publisher);
                     self.refused.remove(&publisher);
                 }
-                SubscriberEvent::NoSpare(refusal) => self.note_no_spare(&refusal),
+                SubscriberEvent::NoSpare(it) => self.note_for(it.publisher, &it.to_string()),
+                SubscriberEvent::Warned(of, warning) => self.note_for(of, &warning.to_string()),
                 // The first sample will resolve it.
                 SubscriberEvent::BestEffort(_, BestEffort::SizeUnknown) => {}
                 SubscriberEvent::BestEffort(publisher, why) => {
@@ -149,9 +150,9 @@ impl News {
         jobs
     }
 
-    fn note_no_spare(&mut self, refusal: &Refusal) {
-        let tag = self.tag(refusal.publisher);
-        self.notes.push(format!("{tag}: {refusal}"));
+    fn note_for(&mut self, publisher: PublisherId, text: &str) {
+        let tag = self.tag(publisher);
+        self.notes.push(format!("{tag}: {text}"));
     }
 
     /// Notes that a publisher is carried without the requested promise.

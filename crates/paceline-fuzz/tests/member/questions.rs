@@ -54,6 +54,7 @@ fn bodies() -> Vec<(Topic, Bytes)> {
         plain(Topic::Refused, &[0; 20]),
         plain(Topic::Outcome, &[0, 1]),
         plain(Topic::Relax, &[0; 13]),
+        plain(Topic::Warning, &[0; 24]),
         plain(Topic::Time, &[0; 48]),
     ];
     for tag in ["secret/a", "work/0", "p/cmd"] {

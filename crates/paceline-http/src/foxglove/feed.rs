@@ -159,6 +159,7 @@ fn answer_in_words(event: &SubscriberEvent) -> Option<(Level, String)> {
         SubscriberEvent::Adapted { form, adaptation, .. } => {
             Some((Level::Info, format!("changed to {form}: {adaptation}")))
         }
+        SubscriberEvent::Warned(_, warning) => Some((Level::Warning, warning.to_string())),
         SubscriberEvent::BestEffort(_, why) => {
             Some((Level::Info, format!("best effort instead of a contract: {why}")))
         }

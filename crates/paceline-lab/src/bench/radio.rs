@@ -31,7 +31,7 @@ pub(super) struct Args {
 }
 
 /// The columns of the tables.
-const HEADINGS: [&str; 13] = [
+const HEADINGS: [&str; 15] = [
     "capacity",
     "steering sent",
     "late",
@@ -41,6 +41,8 @@ const HEADINGS: [&str; 13] = [
     "admitted % of the link",
     "camera % of the oracle",
     "reduced",
+    "announced",
+    "warnings",
     "restored",
     "pictures late",
     "data % of the link",
@@ -90,6 +92,8 @@ fn figures(seen: &Seen) -> Vec<f64> {
         seen.admitted * 100.0,
         seen.of_oracle * 100.0,
         count(seen.film.reduced + seen.film.refused),
+        count(seen.film.announced),
+        count(seen.film.warnings),
         count(seen.film.restored),
         count(seen.film.late),
         seen.data * 100.0,

@@ -184,6 +184,7 @@ impl Node {
             | ControlOutput::BestEffort { .. }
             | ControlOutput::NoSpare { .. }
             | ControlOutput::Excess { .. }
+            | ControlOutput::Warned { .. }
             | ControlOutput::Surveyed { .. }
             | ControlOutput::Denied { .. }
             | ControlOutput::Used { .. }

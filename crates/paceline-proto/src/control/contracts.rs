@@ -7,6 +7,7 @@ pub(super) mod change;
 mod contract;
 pub(super) mod elastic;
 pub(super) mod excess;
+mod forecast;
 mod granted;
 mod idle;
 pub(super) mod linger;
@@ -39,6 +40,7 @@ pub(super) struct Contracts {
     pub(super) lingering: linger::Lingering,
     pub(super) changes: change::State,
     pub(super) elastic: elastic::State,
+    pub(super) forecasts: forecast::State,
     /// The pairs with a reservation here whose subscription was in the registry.
     pub(super) announced: BTreeSet<PairKey>,
     /// The last answers to local subscriptions and publishers.
@@ -72,6 +74,7 @@ impl Contracts {
             lingering: linger::Lingering::default(),
             changes: change::State::default(),
             elastic: elastic::State::default(),
+            forecasts: forecast::State::default(),
             announced: BTreeSet::new(),
             answers: BTreeMap::new(),
         }

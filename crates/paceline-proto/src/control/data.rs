@@ -17,3 +17,4 @@ pub(super) mod second;
 pub(super) mod spec;
 pub(super) mod split;
 pub(super) mod trial;
+pub(super) mod warning;

@@ -94,6 +94,7 @@ fn a_query_states_its_subject() {
         Topic::Outcome,
         Topic::Time,
         Topic::Relax,
+        Topic::Warning,
     ];
     for (code, topic) in (0..).zip(all) {
         assert_eq!(topic.code(), code);
@@ -101,7 +102,7 @@ fn a_query_states_its_subject() {
         assert_eq!(Topic::split(question), Some((topic, Bytes::from_static(&[5]))));
     }
     assert_eq!(Topic::split(Bytes::new()), None);
-    assert_eq!(Topic::split(Bytes::from_static(&[11])), None);
+    assert_eq!(Topic::split(Bytes::from_static(&[12])), None);
     let done = Question::Done { pull: 3 };
     let (topic, rest) = Topic::split(done.encode()).unwrap();
     assert_eq!((topic, Question::decode(rest)), (Topic::Pull, Ok(done)));

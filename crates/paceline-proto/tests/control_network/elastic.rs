@@ -149,6 +149,66 @@ fn the_most_important_contracts_stay_when_the_capacity_falls() {
     assert_eq!(granted(&pair), [false, true, false]);
 }
 
+impl Pair {
+    /// Changes the capacity each 250 ms, to what `at` returns for a number of changes.
+    fn drive(&mut self, changes: u64, at: impl Fn(u64) -> u64) {
+        for change in 0..changes {
+            self.set(at(change));
+            self.net.run(Duration::from_millis(250));
+        }
+    }
+
+    /// Returns the reductions, and how many of them were announced at least 500 ms before.
+    fn announced(&self) -> (usize, usize) {
+        let reduced = self.net.seen[1].adapted.iter().filter(|it| it.2.cause != Cause::Room);
+        let reduced: Vec<Instant> = reduced.map(|(at, ..)| *at).collect();
+        let warned = |at: &&Instant| {
+            self.net.seen[1].warned.iter().any(|(warned, _, warning)| {
+                let early = at.since(*warned) >= Duration::from_millis(500);
+                early && **at <= *warned + warning.after + Duration::from_secs(3)
+            })
+        };
+        (reduced.len(), reduced.iter().filter(warned).count())
+    }
+}
+
+#[test]
+fn both_ends_are_warned_before_a_falling_link_takes_a_step() {
+    for seconds in [2, 5, 20, 60] {
+        let mut pair = Pair::new(2 * CAMERA);
+        pair.net.nodes[0].set_measured("radio");
+        pair.net.publish(0, camera("camera"));
+        pair.net.subscribe(1, elastic("camera", 50));
+        pair.run(1);
+        let changes = seconds * 4;
+        // From twice what the camera needs to two fifths of it.
+        pair.drive(changes, |change| 2 * CAMERA - CAMERA * 8 * change / 5 / changes);
+        let (reduced, announced) = pair.announced();
+        println!("{seconds} s: {announced} of {reduced} reductions announced");
+        assert!(reduced >= 2 && announced == reduced, "{seconds} s: {announced} of {reduced}");
+        assert_eq!(pair.net.seen[0].warned.len(), pair.net.seen[1].warned.len());
+        let (_, _, warning) = &pair.net.seen[1].warned[0];
+        assert!(warning.form.is_some_and(|form| form.rate.max_hz() < Some(25.0)), "{warning}");
+        assert_eq!((warning.node_name.as_str(), warning.link.as_str()), ("node0", "radio"));
+        let count = pair.net.seen[1].warned.len();
+        pair.run(30);
+        assert_eq!(pair.net.seen[1].warned.len(), count, "a steady link warns nobody");
+    }
+}
+
+#[test]
+fn steps_and_noise_warn_nobody() {
+    let mut pair = Pair::new(2 * CAMERA);
+    pair.net.nodes[0].set_measured("radio");
+    pair.net.publish(0, camera("camera"));
+    pair.net.subscribe(1, elastic("camera", 50));
+    pair.run(1);
+    pair.drive(40, |change| 2 * CAMERA - CAMERA * (change * 7 % 5) / 25);
+    pair.drive(40, |change| if change % 20 < 10 { 2 * CAMERA } else { CAMERA / 3 });
+    assert_eq!(pair.net.seen[1].warned, []);
+    assert!(!pair.net.seen[1].adapted.is_empty());
+}
+
 /// An event of a random history.
 #[derive(Clone, Debug)]
 enum Event {

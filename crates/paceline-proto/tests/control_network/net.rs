@@ -4,7 +4,7 @@ use bytes::Bytes;
 use core::num::NonZeroU32;
 use paceline_proto::control::{
     Adaptation, BestEffort, Control, ControlOutput, Grant, HopInfo, IMPORTANCE_DEFAULT,
-    OppositeStream, PublisherSpec, Refusal, SubscriptionSpec,
+    OppositeStream, PublisherSpec, Refusal, SubscriptionSpec, Warning,
 };
 use paceline_proto::plan::{OutputPlan, SourceKey};
 use paceline_proto::rights::{Lack, Right};
@@ -42,6 +42,7 @@ pub(crate) struct Seen {
     pub(crate) unspared: Vec<Refusal>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
+    pub(crate) warned: Vec<(Instant, SubscriptionId, Warning)>,
     /// The new steps of elastic contracts.
     pub(crate) adapted: Vec<(Instant, SubscriptionId, Adaptation)>,
     /// The requests that came into force after a change.
@@ -147,6 +148,7 @@ impl Seen {
             | ControlOutput::Matching { .. }
             | ControlOutput::Subscribed { .. }
             | ControlOutput::Excess { .. }
+            | ControlOutput::Warned { .. }
             | ControlOutput::Changed { .. }
             | ControlOutput::InForce { .. }
             | ControlOutput::ChangeRefused { .. }
@@ -250,6 +252,9 @@ impl Net {
                 | ControlOutput::Granted { .. }
                 | ControlOutput::NoSpare { .. }
                 | ControlOutput::BestEffort { .. }) => seen.note_promise(node, output),
+                ControlOutput::Warned { subscription, warning, .. } => {
+                    seen.warned.push((self.now, subscription, warning));
+                }
                 ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
                     assert_eq!(node_name, format!("node{}", index(node)));
                     seen.excess.push((subscription, publisher, node, excess));

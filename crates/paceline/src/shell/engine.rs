@@ -381,8 +381,8 @@ impl Engine {
                     let wanted = WantedOutputs { source, publisher, from, entry, plans };
                     self.installer.handle_outputs(wanted);
                 }
-                ControlOutput::Matching { publisher, matching } => {
-                    self.set_matching(publisher, matching);
+                ControlOutput::Matching { publisher, matching: is } => {
+                    self.set_matching(publisher, is)
                 }
                 ControlOutput::Subscribed { subscription, publishers } => {
                     self.serve_latecomer(subscription, &publishers);
@@ -404,16 +404,14 @@ impl Engine {
                     let key = (subscription, publisher);
                     self.notify_ends(key, event, PublisherEvent::Withdrawn(subscription));
                 }
+                output @ ControlOutput::Warned { .. } => self.warned(output),
                 ControlOutput::NoSpare { refusal } => {
                     self.notify(refusal.subscription, SubscriberEvent::NoSpare(refusal));
                 }
                 ControlOutput::BestEffort { subscription, publisher, why } => {
                     self.notify(subscription, SubscriberEvent::BestEffort(publisher, why));
                 }
-                ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
-                    let event = SubscriberEvent::Excess { publisher, node, node_name, excess };
-                    self.notify(subscription, event);
-                }
+                output @ ControlOutput::Excess { .. } => self.hear_excess(output),
                 output @ ControlOutput::Surveyed { .. } => self.reply_quote(output),
                 output @ ControlOutput::Changed { .. } => self.changed(output),
                 ControlOutput::InForce { subscription, spec } => self.in_force(subscription, &spec),
@@ -429,8 +427,8 @@ impl Engine {
                 ControlOutput::Asked { request, from, body } => {
                     self.handle_question(now, request, from, body);
                 }
-                ControlOutput::Answered { request, node, body } => {
-                    self.answered(request, node, body);
+                ControlOutput::Answered { request: of, node, body } => {
+                    self.answered(of, node, body)
                 }
             }
         }

@@ -60,7 +60,7 @@ impl PromisedChannel {
                 PublisherEvent::Withdrawn(subscription) => {
                     self.granted.remove(&subscription);
                 }
-                PublisherEvent::Excess(_) => {}
+                PublisherEvent::Excess(_) | PublisherEvent::Warned(..) => {}
             }
         }
         let in_force = self.granted.iter().any(|granted| granted.node == observer);

@@ -174,6 +174,7 @@ impl Reservations {
                     | SubscriberEvent::Excess { .. }
                     | SubscriberEvent::Changed { .. }
                     | SubscriberEvent::Adapted { .. }
+                    | SubscriberEvent::Warned(..)
                     | SubscriberEvent::Silent(_)
                     | SubscriberEvent::Resumed(_) => {}
                 }

@@ -187,7 +187,8 @@ impl Live {
                 | SubscriberEvent::Resumed(_)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. }
-                | SubscriberEvent::Adapted { .. } => {}
+                | SubscriberEvent::Adapted { .. }
+                | SubscriberEvent::Warned(..) => {}
                 SubscriberEvent::Refused(publisher, refusal) => {
                     end.refusals.push((publisher, refusal));
                 }

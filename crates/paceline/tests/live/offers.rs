@@ -24,6 +24,7 @@ fn answer(subscriber: &Subscriber) -> Option<Refusal> {
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. }
                 | SubscriberEvent::Adapted { .. }
+                | SubscriberEvent::Warned(..)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_) => {}

@@ -75,6 +75,7 @@ impl Seen {
                 | SubscriberEvent::Excess { .. }
                 | SubscriberEvent::Changed { .. }
                 | SubscriberEvent::Adapted { .. }
+                | SubscriberEvent::Warned(..)
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Silent(_)
                 | SubscriberEvent::Resumed(_) => {}

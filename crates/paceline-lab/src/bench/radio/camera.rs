@@ -17,6 +17,8 @@ const PICTURE_BYTES: u64 = 40_000;
 const WITHIN: Duration = Duration::from_millis(500);
 /// The shortest time before a step is restored, of the contract and of the oracle.
 const HYSTERESIS: Duration = Duration::from_secs(5);
+/// A warning is early if it precedes the reduction by this time.
+const ANNOUNCED: Duration = Duration::from_millis(500);
 const POLL: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -30,10 +32,14 @@ pub(super) struct Film {
     /// Pictures that arrived, and those of them that were older than the delay bound.
     pub(super) pictures: usize,
     pub(super) late: usize,
-    /// Reductions, restorations and refusals.
+    /// Reductions, those that were announced half a second before, restorations and refusals.
     pub(super) reduced: usize,
+    pub(super) announced: usize,
     pub(super) restored: usize,
     pub(super) refused: usize,
+    /// Warnings, and the time of the last one.
+    pub(super) warnings: usize,
+    warned: Option<Instant>,
 }
 
 pub(super) fn declare(near: &Node, far: &Node) -> Result<(Publisher, Subscriber)> {
@@ -90,7 +96,11 @@ impl Film {
                 hertz = form.rate.max_hz().unwrap_or(HZ);
                 match adaptation.cause {
                     Cause::Room => self.restored += 1,
-                    Cause::Refused(_) | Cause::MoreImportant { .. } => self.reduced += 1,
+                    Cause::Refused(_) | Cause::MoreImportant { .. } => {
+                        self.reduced += 1;
+                        let early = |at: Instant| at.elapsed() >= ANNOUNCED;
+                        self.announced += usize::from(self.warned.take().is_some_and(early));
+                    }
                 }
             }
             if let SubscriberEvent::Granted(grant) = &event {
@@ -99,6 +109,10 @@ impl Film {
                 let each = float(reserved.unwrap_or(0)) / hertz;
                 self.bytes_per_picture = self.bytes_per_picture.max(each);
                 self.grants.push((Instant::now(), hertz));
+            }
+            if let SubscriberEvent::Warned(..) = &event {
+                self.warnings += 1;
+                self.warned = self.warned.or(Some(Instant::now()));
             }
             if let SubscriberEvent::Refused(..) = &event {
                 self.refused += 1;
@@ -118,8 +132,9 @@ impl Film {
         before.last().map_or(0.0, |(_, hertz)| *hertz)
     }
 
-    /// Returns the sum of the granted rates, of that of an oracle that knows the `rates` of the radio, one per `tick` from
-    /// `begun` on. It has the same steps and the same pause before it restores one, and `share` of the radio.
+    /// Returns the sum of the granted rates, of the largest one possible for an oracle that knows the `rates` of the radio in
+    /// advance, one per `tick` from `begun` on. It has the same steps and the same pause before it restores one, and `share`
+    /// of the radio. What is granted beyond the radio does not count.
     pub(super) fn of_oracle(
         &self,
         begun: Instant,
@@ -127,21 +142,49 @@ impl Film {
         rates: &[u64],
         share: f64,
     ) -> f64 {
-        let (mut granted, mut oracle) = (0.0, 0.0);
-        let (mut step, mut changed) = (0.0, None::<Duration>);
-        for (index, rate) in (0..).zip(rates) {
-            let now = tick * index;
-            let room = float(*rate) / 8.0 * share / self.bytes_per_picture.max(1.0);
-            let fits = steps().into_iter().find(|hertz| *hertz <= room).unwrap_or(0.0);
-            let may_rise = changed.is_none_or(|changed| now >= changed + HYSTERESIS);
-            if fits < step || fits > step && may_rise {
-                (step, changed) = (fits, Some(now));
-            }
-            granted += self.at(begun + now).min(fits);
-            oracle += step;
-        }
-        if oracle > 0.0 { granted / oracle } else { 1.0 }
+        let room = |rate: &u64| float(*rate) / 8.0 * share / self.bytes_per_picture.max(1.0);
+        let steps = steps();
+        let fitting = |rate: &u64| steps.iter().position(|hertz| *hertz <= room(rate));
+        let fits: Vec<Option<usize>> = rates.iter().map(fitting).collect();
+        let granted = (0..).zip(&fits).map(|(index, fits)| {
+            let most = fits.and_then(|step| steps.get(step)).copied().unwrap_or(0.0);
+            self.at(begun + tick * index).min(most)
+        });
+        let granted: f64 = granted.sum();
+        let pause = usize::try_from(HYSTERESIS.as_nanos() / tick.as_nanos().max(1)).unwrap_or(1);
+        let most = best(&steps, &fits, pause);
+        if most > 0.0 { granted / most } else { 1.0 }
     }
+}
+
+/// Returns the largest sum of rates over time if at each tick the first step that `fits` is known in advance, and a higher
+/// step follows `pause` ticks after the last change at the earliest.
+fn best(steps: &[f64], fits: &[Option<usize>], pause: usize) -> f64 {
+    // The last place stands for no contract.
+    let none = steps.len();
+    let hertz = |step: usize| steps.get(step).copied().unwrap_or(0.0);
+    // The best sum by step and by the ticks since the last change, up to the pause.
+    let mut sums = vec![vec![f64::NEG_INFINITY; pause + 1]; none + 1];
+    sums.iter_mut().filter_map(|by_age| by_age.last_mut()).for_each(|sum| *sum = 0.0);
+    for fits in fits {
+        let highest = fits.unwrap_or(none);
+        let mut next = vec![vec![f64::NEG_INFINITY; pause + 1]; none + 1];
+        for (step, by_age) in sums.iter().enumerate() {
+            for (age, sum) in by_age.iter().enumerate().filter(|(_, sum)| sum.is_finite()) {
+                for (to, by_age) in next.iter_mut().enumerate().skip(highest) {
+                    if to < step && age < pause {
+                        continue;
+                    }
+                    let age = if to == step { (age + 1).min(pause) } else { 0 };
+                    if let Some(known) = by_age.get_mut(age) {
+                        *known = known.max(sum + hertz(to));
+                    }
+                }
+            }
+        }
+        sums = next;
+    }
+    sums.into_iter().flatten().fold(0.0, f64::max)
 }
 
 /// Returns the steps of the ladder in hertz, from the highest one.
@@ -160,20 +203,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oracle_falls_at_once_and_rises_after_the_pause() {
+    fn the_oracle_waits_before_it_rises_and_plans_ahead() {
+        let steps = [2.0, 1.0];
+        let at = |text: &str| -> Vec<Option<usize>> {
+            text.chars().map(|it| it.to_digit(10).map(|it| it as usize)).collect()
+        };
+        let most = |text: &str| best(&steps, &at(text), 3);
+        let same = |one: f64, other: f64| (one - other).abs() < 1e-9;
+        assert!(same(most("0000"), 8.0));
+        assert!(same(most("0100"), 5.0), "down at the second tick, and up only at the fifth");
+        assert!(same(most("01000"), 7.0), "or low from the first tick on: 1 + 1 + 1 + 2 + 2");
+        assert!(same(most("0-00"), 2.0), "nothing until the pause is over");
+    }
+
+    #[test]
+    fn only_what_the_radio_carries_counts() {
         let begun = Instant::now();
-        let grants = vec![(begun, HZ)];
-        let film = Film { grants, bytes_per_picture: 50_000.0, ..Film::default() };
-        let tick = Duration::from_millis(50);
-        let share = |rates: &[u64]| film.of_oracle(begun, tick, rates, 1.0);
-        let full = vec![20_000_000; 100];
-        assert!((share(&full) - 1.0).abs() < 1e-9, "all of it");
-        // What is granted beyond the radio does not count.
-        let fallen: Vec<u64> = full.iter().chain(&[2_000_000; 100]).copied().collect();
-        assert!((share(&fallen) - 1.0).abs() < 1e-9, "{}", share(&fallen));
-        // The oracle stays low for five seconds after the fall.
-        let dip: Vec<u64> =
-            [vec![20_000_000; 20], vec![2_000_000; 1], vec![20_000_000; 99]].concat();
-        assert!(share(&dip) > 1.5, "{}", share(&dip));
+        let film =
+            Film { grants: vec![(begun, HZ)], bytes_per_picture: 50_000.0, ..Film::default() };
+        let rates: Vec<u64> = [[20_000_000; 100], [2_000_000; 100]].concat();
+        let share = film.of_oracle(begun, Duration::from_millis(50), &rates, 1.0);
+        assert!((share - 1.0).abs() < 1e-9, "{share}");
     }
 }

@@ -151,7 +151,8 @@ impl Subscription {
             | paceline::SubscriberEvent::Resumed(_)
             | paceline::SubscriberEvent::ChangeRefused { .. }
             | paceline::SubscriberEvent::Changed { .. }
-            | paceline::SubscriberEvent::Adapted { .. } => None,
+            | paceline::SubscriberEvent::Adapted { .. }
+            | paceline::SubscriberEvent::Warned(..) => None,
             // An event of a later version.
             _ => None,
         });

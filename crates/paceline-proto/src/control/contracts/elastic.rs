@@ -400,7 +400,7 @@ fn form_at(steps: &[Form], at: usize) -> Form {
 
 /// Returns the first step of a pair that frees `lacks` bits per second on this node's link, or the last one that frees any,
 /// with the bits per second that it frees.
-fn reduction_of(pair: &Pair<'_>, lacks: u64) -> Option<(usize, u64)> {
+pub(super) fn reduction_of(pair: &Pair<'_>, lacks: u64) -> Option<(usize, u64)> {
     let (steps, now) = pair.request.steps()?;
     let ask = pair.ask().filter(|_| pair.split().is_scaled(pair.place.index))?;
     let rate = |form: Form| {

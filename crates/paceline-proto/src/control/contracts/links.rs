@@ -181,6 +181,16 @@ impl Links {
         self.settings.entry(link.to_owned()).or_default().measured = true;
     }
 
+    /// Returns the capacity of a link if it is measured and known.
+    pub(in crate::control) fn measured(&self, link: &str) -> Option<Capacity> {
+        self.known.get(link).filter(|line| line.settings.measured)?.capacity
+    }
+
+    /// Returns the id of a link as a whole.
+    pub(in crate::control) fn id(&self, link: &str) -> Option<LinkId> {
+        Some(self.known.get(link)?.id)
+    }
+
     /// Sets the classes of a link, effective from the next [`Self::follow`].
     pub(in crate::control) fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
         self.settings.entry(link.to_owned()).or_default().classes = classes;

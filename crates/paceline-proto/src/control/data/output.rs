@@ -6,6 +6,7 @@ use super::grant::Grant;
 use super::opposite::OppositeStream;
 use super::refusal::Refusal;
 use super::spec::{PublisherSpec, SubscriptionSpec};
+use super::warning::Warning;
 use crate::entry::EntryLimit;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::plan::{OutputPlan, SourceKey};
@@ -123,6 +124,15 @@ pub enum ControlOutput {
         subscription: SubscriptionId,
         /// The publisher.
         publisher: PublisherId,
+    },
+    /// A link of a path will soon no longer carry a granted contract; at least one of the two ends is local.
+    Warned {
+        /// The subscription.
+        subscription: SubscriptionId,
+        /// The publisher.
+        publisher: PublisherId,
+        /// The forecast.
+        warning: Warning,
     },
     /// A local subscription receives a publisher without the requested promise, or for another reason than
     /// before.

@@ -110,6 +110,7 @@ impl Control {
                 Some((Topic::Excess, counted)) => self.hear_excess(from, counted),
                 Some((Topic::Refused, refusal)) => self.hear_refused(from, refusal),
                 Some((Topic::Relax, step)) => self.hear_relax(from, step),
+                Some((Topic::Warning, body)) => self.hear_warning(from, body),
                 Some((
                     Topic::Status | Topic::Pull | Topic::Feedback | Topic::Passages | Topic::Time,
                     _,

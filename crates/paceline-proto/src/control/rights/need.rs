@@ -53,9 +53,11 @@ impl Need {
                 Self::Streams(pairs.into_iter().map(pattern).collect())
             }
             // The receiver accepts them only from the nodes on the paths of its streams.
-            Some((Topic::Excess | Topic::Refused | Topic::Time | Topic::Relax, _)) | None => {
-                Self::Any
-            }
+            Some((
+                Topic::Excess | Topic::Refused | Topic::Time | Topic::Relax | Topic::Warning,
+                _,
+            ))
+            | None => Self::Any,
         })
     }
 

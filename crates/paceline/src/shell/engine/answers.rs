@@ -55,6 +55,7 @@ impl Engine {
                 | Topic::Excess
                 | Topic::Refused
                 | Topic::Relax
+                | Topic::Warning
                 | Topic::Outcome,
                 _,
             ))

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use super::questions::Question;
-use crate::event::SubscriberEvent;
+use crate::event::{PublisherEvent, SubscriberEvent};
 use crate::status::SubscriptionView;
 use bytes::Bytes;
 use paceline_proto::SubscriptionId;
@@ -82,6 +82,14 @@ impl Engine {
                 None => SubscriberEvent::Changed { revision, form, within, loss },
             });
         }
+    }
+
+    /// Warns the ends of a contract on this node that a link will soon no longer carry it.
+    pub(super) fn warned(&self, output: ControlOutput) {
+        let ControlOutput::Warned { subscription, publisher, warning } = output else { return };
+        let event = SubscriberEvent::Warned(publisher, warning.clone());
+        let to_publisher = PublisherEvent::Warned(subscription, warning);
+        self.notify_ends((subscription, publisher), event, to_publisher);
     }
 
     /// Applies a request to which all paths have answered.

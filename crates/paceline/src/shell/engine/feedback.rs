@@ -7,7 +7,7 @@ use crate::event::PublisherEvent;
 use crate::event::SubscriberEvent;
 use crate::status::{Feedback, Measured};
 use bytes::Bytes;
-use paceline_proto::control::{StreamExcess, Topic};
+use paceline_proto::control::{ControlOutput, StreamExcess, Topic};
 use paceline_proto::wire::Writer;
 use paceline_proto::{Excess, Form, NodeId, PublisherId, SubscriptionId};
 use paceline_sched::{Duration, Instant};
@@ -55,6 +55,15 @@ impl Engine {
         if let Some(sink) = self.sinks.get(&subscription) {
             sink.notify(event);
         }
+    }
+
+    /// Notifies a subscription of this node of the samples beyond its grant.
+    pub(super) fn hear_excess(&self, output: ControlOutput) {
+        let ControlOutput::Excess { subscription, publisher, node, node_name, excess } = output
+        else {
+            return;
+        };
+        self.notify(subscription, SubscriberEvent::Excess { publisher, node, node_name, excess });
     }
 
     /// Sends events to the subscription and the publisher of a contract, if they are on this node.
