@@ -673,6 +673,10 @@ class Quote:
     def grant(self) -> Grant | None:
         """The contract that would be granted; ``None`` if the samples would be best effort."""
     @property
+    def step(self) -> int | None:
+        """The step of an elastic contract that the answer is for, from 0 for the most that is
+        requested; ``None`` if the request is not elastic."""
+    @property
     def refusal(self) -> Refusal | None:
         """The refusal that a subscription would receive; ``None`` if nothing prevents it."""
     @property

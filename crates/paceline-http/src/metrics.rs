@@ -154,12 +154,19 @@ fn write_publisher(to: &mut Families, mut at: Labels, publisher: &PublisherStatu
 }
 
 fn write_subscription(to: &mut Families, mut at: Labels, row: &SubscriptionStatus) {
+    // The steps of an elastic contract must not begin new series.
+    let most = row.elastic.as_ref().and_then(|elastic| elastic.ladder.first().cloned());
     at.extend([
         ("subscription", row.id.to_string()),
         ("pattern", row.pattern.clone()),
-        ("form", row.form.to_string()),
+        ("form", most.unwrap_or_else(|| row.form.to_string())),
     ]);
     let at = &at;
+    if let Some(elastic) = &row.elastic {
+        let help =
+            "Steps by which the elastic contract is reduced; 0 for the most that it requests.";
+        to.gauge("paceline_subscription_reduced_steps", help, at, elastic.step as u64);
+    }
     to.count("paceline_subscription_samples_total", "Samples delivered.", at, row.delivered);
     to.count("paceline_subscription_bytes_total", "Payload bytes delivered.", at, row.bytes);
     to.count(

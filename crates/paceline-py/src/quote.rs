@@ -48,6 +48,13 @@ impl Quote {
         self.0.grant.clone().map(Grant)
     }
 
+    /// The step of an elastic contract that the answer is for, from 0 for the most that is requested; `None` if the request
+    /// is not elastic.
+    #[getter]
+    const fn step(&self) -> Option<usize> {
+        self.0.step
+    }
+
     /// The refusal that a subscription would receive; `None` if nothing prevents it.
     #[getter]
     fn refusal(&self) -> Option<Refusal> {

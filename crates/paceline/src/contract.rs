@@ -43,6 +43,9 @@ pub struct Quote {
     /// `None` if the samples would be best effort: the request has no contract, or the publisher
     /// has not declared its traffic.
     pub grant: Option<Grant>,
+    /// The step of an elastic contract that the answer is for, from 0 for the most that is requested; `None` if the request is
+    /// not elastic. If `grant` is present, [`Grant::form`] is its form.
+    pub step: Option<usize>,
     /// The reason of a refusal: the node and link, the numbers, and the best contract that would be
     /// granted.
     pub refusal: Option<Refusal>,

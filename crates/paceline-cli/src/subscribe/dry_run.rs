@@ -58,6 +58,11 @@ struct Line {
     granted: bool,
     complete: bool,
     best_effort: bool,
+    /// The step of an elastic contract, from 0, and its form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    form: Option<String>,
     within_us: Option<u64>,
     bound_us: Option<u64>,
     /// One period on each hop: an estimate, with and without a contract.
@@ -222,7 +227,10 @@ fn describe(quote: &Quote, promises: bool, idle: Option<Duration>) -> String {
         (None, _) if !quote.complete => {
             "some nodes of its path did not answer: try again".to_owned()
         }
-        (None, Some(grant)) if is_reserved(grant) => format!("yes: {grant}"),
+        (None, Some(grant)) if is_reserved(grant) => match quote.step {
+            Some(step) => format!("yes: {} (step {}), {grant}", grant.form, step + 1),
+            None => format!("yes: {grant}"),
+        },
         (None, Some(grant)) => {
             let mut hops = grant.hops.iter();
             let local = hops.all(|hop| notices::stays_on_host(&hop.link, hop.capacity));
@@ -314,6 +322,8 @@ impl Line {
             granted: is_granted(quote, promises),
             complete: quote.complete,
             best_effort: !grant.is_some_and(is_reserved),
+            step: quote.step,
+            form: quote.step.and(grant).map(|grant| grant.form.to_string()),
             within_us: grant.and_then(|grant| Some(show::micros(grant.within?.into()))),
             bound_us: grant.map(|grant| show::micros(grant.bound.into())),
             estimate_us: quote.estimate.map(|it| show::micros(it.delay().into())),
@@ -337,6 +347,8 @@ impl Line {
             granted: false,
             complete: true,
             best_effort: false,
+            step: None,
+            form: None,
             within_us: None,
             bound_us: None,
             estimate_us: None,
@@ -387,6 +399,7 @@ mod tests {
             node: "robot".to_owned(),
             complete,
             grant,
+            step: None,
             refusal: None,
             opposite: None,
             estimate: None,

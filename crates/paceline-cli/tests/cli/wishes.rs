@@ -88,6 +88,9 @@ fn an_elastic_request_begins_at_the_step_that_fits() {
     let ask =
         ["--max-hz", "20", "--min-hz", "2", "--size", "320x240,160x120", "--importance", "20"];
     let link = ["--within", "200ms", "--link", &connect, "--timeout", "60s", "--name", "console"];
+    let dry = operator.run(&[&["sub", "cam", "--dry-run"], &ask[..], &link[..]].concat());
+    printed(&dry, 0, "cam of cam: yes: ");
+    assert!(dry.text().contains(" (step "), "{}", dry.text());
     let console = operator.start(&[&["sub", "cam"], &ask[..], &link[..]].concat());
     operator.wait_for_subscriptions(1);
     let until = Instant::now() + LIMIT;

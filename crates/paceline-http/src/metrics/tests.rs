@@ -84,3 +84,18 @@ fn labels_are_escaped() {
     state.nodes[0].name = "quote \" and \\".to_owned();
     assert!(write(&state).contains("node=\"quote \\\" and \\\\\""));
 }
+
+#[test]
+fn the_steps_of_an_elastic_contract_keep_one_series() {
+    let mut nodes = status();
+    let ladder = vec!["30 Hz".to_owned(), "15 Hz".to_owned()];
+    let elastic = Some(paceline::status::ElasticStatus { step: 1, ladder });
+    nodes.iter_mut().flat_map(|node| &mut node.subscriptions).for_each(|row| {
+        row.elastic.clone_from(&elastic);
+    });
+    let text = write(&state_of(nodes));
+    let mut lines = text.lines().filter(|line| line.starts_with("paceline_subscription_"));
+    assert!(lines.all(|line| line.contains("form=\"30 Hz\"")), "{text}");
+    let line = text.lines().find(|line| line.starts_with("paceline_subscription_reduced_steps{"));
+    assert!(line.is_some_and(|line| line.ends_with("} 1")), "{line:?}");
+}

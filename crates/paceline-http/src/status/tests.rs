@@ -207,6 +207,7 @@ fn the_schema_is_stable() {
                         "form": "5 Hz at 160x120",
                         "every": null, "max_hz": 5.0, "width": 160, "height": 120,
                     },
+                    "importance": 50,
                     "within_us": 200_000,
                     "loss": "1/10",
                     "proxy": "publisher",

@@ -119,6 +119,23 @@ fn less_important_contracts_make_room_and_get_it_back() {
 }
 
 #[test]
+fn an_important_contract_that_loses_its_step_does_not_wait_for_others() {
+    let mut pair = Pair::new(3 * CAMERA);
+    let [front, back] = [("front", 80), ("back", 20)].map(|(tag, importance)| {
+        let of = pair.net.publish(0, camera(tag));
+        (pair.net.subscribe(1, elastic(tag, importance)), of)
+    });
+    pair.run(5);
+    assert!(pair.granted(front) > 24.0 && pair.granted(back) > 24.0);
+    pair.set(CAMERA * 4 / 5);
+    pair.net.run(Duration::from_millis(600));
+    assert!(pair.granted(front) > 12.0, "{}", pair.granted(front));
+    // A less important contract does not reduce it, not even for its least step.
+    pair.run(20);
+    assert!(pair.granted(front) > 12.0, "{}", pair.granted(front));
+}
+
+#[test]
 fn nothing_is_reduced_for_an_equally_important_contract() {
     let mut pair = Pair::new(CAMERA + CAMERA / 10);
     let of = pair.net.publish(0, camera("left"));

@@ -394,10 +394,11 @@ impl<'a> SubscriberBuilder<'a> {
     }
 
     /// Asks the paths of all matching publishers whether they would grant this request now. Returns
-    /// one answer per publisher, sorted by tag.
+    /// one answer per publisher, sorted by tag. The answers to an elastic request are those for the first step that all paths
+    /// would grant.
     ///
     /// Reserves nothing and subscribes to nothing. Blocks for at most 500 ms, the time that nodes
-    /// have to answer.
+    /// have to answer, for each step.
     ///
     /// # Errors
     /// The errors of [`Self::declare`].
@@ -411,7 +412,7 @@ impl<'a> SubscriberBuilder<'a> {
         &self,
         trials: Vec<TrafficTrial>,
     ) -> Result<Vec<TriedQuote>, SubscribeError> {
-        self.ask(|spec, reply| Command::Ask(spec, trials, reply))
+        self.ask(|spec, reply| Command::Ask(spec, trials.clone(), reply))
     }
 
     /// As [`Self::quotes`], for a change of a subscription to this request.
@@ -423,19 +424,38 @@ impl<'a> SubscriberBuilder<'a> {
         Ok(quotes.into_iter().map(|(quote, _)| quote).collect())
     }
 
-    /// Sends the command for a valid request, and returns the answers.
+    /// Sends the command for a valid request, and returns the answers. An elastic request is repeated at lower steps until it
+    /// is granted, as a subscription would repeat it.
     fn ask(
         &self,
-        command: impl FnOnce(SubscriptionSpec, Sender<TriedQuote>) -> Command,
+        command: impl Fn(SubscriptionSpec, Sender<TriedQuote>) -> Command,
     ) -> Result<Vec<TriedQuote>, SubscribeError> {
-        let spec = self.checked()?.request();
+        let mut spec = self.checked()?.request();
+        loop {
+            let mut quotes = self.ask_once(&command, &spec)?;
+            let reduced =
+                quotes.iter().filter_map(|(quote, _)| spec.reduced(quote.refusal.as_ref()?));
+            let step = |spec: &SubscriptionSpec| spec.steps().map(|(_, step)| step);
+            let lowest = reduced.max_by_key(step);
+            let Some(lowest) = lowest else {
+                quotes.iter_mut().for_each(|(quote, _)| quote.step = step(&spec));
+                quotes.sort_by(|(a, _), (b, _)| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
+                return Ok(quotes);
+            };
+            spec = lowest;
+        }
+    }
+
+    fn ask_once(
+        &self,
+        command: impl Fn(SubscriptionSpec, Sender<TriedQuote>) -> Command,
+        spec: &SubscriptionSpec,
+    ) -> Result<Vec<TriedQuote>, SubscribeError> {
         let (reply, answers) = channel();
-        if !self.node.commands().send(command(spec, reply)) {
+        if !self.node.commands().send(command(spec.clone(), reply)) {
             return Err(SubscribeError::Closed);
         }
-        let mut quotes: Vec<_> = answers.iter().collect();
-        quotes.sort_by(|(a, _), (b, _)| (&a.tag, a.publisher).cmp(&(&b.tag, b.publisher)));
-        Ok(quotes)
+        Ok(answers.iter().collect())
     }
 
     /// Announces the subscription and returns its subscriber.

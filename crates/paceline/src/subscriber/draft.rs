@@ -97,6 +97,10 @@ impl Draft {
         } else if loss.is_some() {
             self.spec.loss = loss;
         }
+        // An offer below the least that is accepted replaces it.
+        if !self.reductions().is_valid() {
+            self.elastic = Elastic::none(self.spec.form);
+        }
         Ok(())
     }
 
@@ -266,7 +270,11 @@ impl Draft {
         }
         match self.spec.wants_contract() {
             true if self.spec.with.is_some() => {
-                Err(Contradiction { one: "with", other: "min" }.into())
+                Err(Contradiction { one: "with", other: "the least accepted" }.into())
+            }
+            // A lower step would have to be found for both paths together.
+            true if self.spec.spare => {
+                Err(Contradiction { one: "spare", other: "the least accepted" }.into())
             }
             true => Ok(()),
             false => Err(SubscribeError::ElasticWithoutContract),

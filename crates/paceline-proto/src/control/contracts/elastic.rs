@@ -10,7 +10,7 @@ use super::booking::Booking;
 use super::contract::demand_of;
 use super::pair::Pair;
 use super::streams::booked;
-use crate::control::data::elastic::{Adaptation, Cause, IMPORTANCE_MAX};
+use crate::control::data::elastic::{Adaptation, Cause, IMPORTANCE_MAX, step_below};
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::{Offer, Refusal};
 use crate::control::data::spec::SubscriptionSpec;
@@ -27,11 +27,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The shortest time between a change and the restoration of a step.
 const RESTORE_MIN: Duration = Duration::from_secs(5);
-/// The longest time; it doubles when a restored step is lost again.
+/// The longest time; it doubles when a restored step is lost again within that time.
 const RESTORE_MAX: Duration = Duration::from_secs(60);
+/// The time between two surveys for room after that.
+const SURVEY_AGAIN: Duration = Duration::from_secs(2);
 /// A less important contract waits this much longer for each point of importance.
 const RESTORE_LATER: Duration = Duration::from_millis(20);
-/// A refused contract waits this long for reductions of less important ones before its own is reduced. Its publisher's node
+/// A contract that has not been granted yet waits this long for reductions of less important ones before its own is reduced. Its publisher's node
 /// repeats the request within that time.
 const RELIEF: Duration = Duration::from_secs(3);
 /// The time between two requests for reductions for one contract.
@@ -42,6 +44,8 @@ const RELIEF_AGAIN: Duration = Duration::from_secs(1);
 pub(in crate::control) struct State {
     /// The subscriptions of this node whose contracts were adapted.
     courses: BTreeMap<SubscriptionId, Course>,
+    /// The subscriptions of this node whose present request, or a step of it, was granted.
+    granted: BTreeSet<SubscriptionId>,
     /// The last requests of programs for subscriptions of this node; 0 is not listed.
     requests: BTreeMap<SubscriptionId, u64>,
     /// The refused subscriptions of this node that wait for relief, each with the end of the wait, or `None` after it.
@@ -86,7 +90,13 @@ impl State {
     pub(in crate::control) fn forget(&mut self, subscription: SubscriptionId) {
         self.courses.remove(&subscription);
         self.hopes.remove(&subscription);
+        self.granted.remove(&subscription);
         self.requests.remove(&subscription);
+    }
+
+    /// Notes that a step of a subscription of this node is granted.
+    pub(in crate::control) fn granted(&mut self, subscription: SubscriptionId) {
+        self.granted.insert(subscription);
     }
 
     /// Notes the change of a request by a program, which begins anew.
@@ -105,19 +115,7 @@ impl State {
 /// Returns the first step after the current one that `offer` covers, or the last one; `None` at the last step.
 fn next_step(spec: &SubscriptionSpec, offer: &Offer) -> Option<usize> {
     let (steps, now) = spec.steps()?;
-    let last = steps.len().checked_sub(1).filter(|last| now < *last)?;
-    let covers = |step: &Form| {
-        let rate =
-            |most: u64| step.rate.max_millihertz.is_some_and(|it| u64::from(it.get()) <= most);
-        let lower = |most: u64| rate(most) && step.rate != spec.form.rate;
-        let smaller = step.size.zip(offer.size).is_some_and(|(size, most)| size.fits_in(most));
-        let fewer = step.bitrate.zip(offer.bitrate).is_some_and(|(bits, most)| bits <= most);
-        let by_rate = offer.max_millihertz.is_some_and(lower);
-        let by_size = smaller && step.size != spec.form.size;
-        let by_bitrate = fewer && step.bitrate != spec.form.bitrate;
-        if offer.together { by_rate && by_size } else { by_rate || by_size || by_bitrate }
-    };
-    Some(steps.iter().skip(now + 1).position(covers).map_or(last, |at| now + 1 + at))
+    step_below(&steps, now, offer)
 }
 
 impl Control {
@@ -171,8 +169,8 @@ impl Control {
         if let Some(hope) = self.contracts.elastic.hopes.get(&subscription) {
             return hope.is_some_and(|until| self.now < until);
         }
-        // After the first wait, the contract takes its own steps.
-        let adapted = self.contracts.elastic.courses.contains_key(&subscription);
+        // A contract that was in force takes its own steps at once: its stream has stopped.
+        let adapted = self.contracts.elastic.granted.contains(&subscription);
         let registry = &self.membership.registry;
         let mut all = registry.all().flat_map(|(_, record)| record.subscriptions.values());
         !adapted
@@ -198,7 +196,7 @@ impl Control {
             course.restored = Some(at);
         } else if let Some(restored) = course.restored.take() {
             // A step that was lost soon after it was restored is restored later next time.
-            let soon = at.since(restored) < RESTORE_MAX;
+            let soon = at.since(restored) < course.pause;
             let doubled = course.pause.mul_div(2, 1).min(RESTORE_MAX);
             course.pause = if soon { doubled } else { RESTORE_MIN };
         }
@@ -248,9 +246,9 @@ impl Control {
                 (None, _) => hoped.step = now,
             }
         }
-        let (at, importance) = (self.now, spec.importance);
+        let again = self.now + SURVEY_AGAIN;
         let Some(course) = self.contracts.elastic.courses.get_mut(&subscription) else { return };
-        course.next = at + course.pause + later(importance);
+        course.next = again;
         course.survey = (!hoped.waiting.is_empty() && hoped.step < now).then_some(hoped);
         // Surveys of this node alone may be complete already.
         self.end_surveys();

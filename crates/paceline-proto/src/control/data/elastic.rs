@@ -3,7 +3,7 @@
 //! Christie (1995, section 2.3) reserves continuous media at discrete rates, of which the network selects the highest that
 //! fits, and lets a receiver reduce a grant. Here each step reduces one property of the previous one.
 
-use super::refusal::Refusal;
+use super::refusal::{Offer, Refusal};
 use crate::form::{Form, Size};
 use core::fmt;
 use core::num::NonZeroU32;
@@ -168,6 +168,25 @@ impl Elastic {
     pub fn step_of(&self, form: Form) -> Option<usize> {
         self.steps().iter().position(|step| *step == form)
     }
+}
+
+/// Returns the first of `steps` after step `now` that `offer`, of the refusal of that step, covers, or the last one; `None` at
+/// the last step.
+pub(in crate::control) fn step_below(steps: &[Form], now: usize, offer: &Offer) -> Option<usize> {
+    let last = steps.len().checked_sub(1).filter(|last| now < *last)?;
+    let refused = steps.get(now)?;
+    let covers = |step: &Form| {
+        let rate = step.rate.max_millihertz.map(|it| u64::from(it.get()));
+        let lower = rate.zip(offer.max_millihertz).is_some_and(|(rate, most)| rate <= most);
+        let smaller = step.size.zip(offer.size).is_some_and(|(size, most)| size.fits_in(most));
+        let fewer = step.bitrate.zip(offer.bitrate).is_some_and(|(bits, most)| bits <= most);
+        let by_rate = lower && step.rate != refused.rate;
+        let by_size = smaller && step.size != refused.size;
+        let by_bitrate = fewer && step.bitrate != refused.bitrate;
+        if offer.together { by_rate && by_size } else { by_rate || by_size || by_bitrate }
+    };
+    let found = steps.iter().skip(now + 1).position(covers);
+    Some(found.map_or(last, |at| now + 1 + at))
 }
 
 fn placed(of: Vec<Property>) -> Vec<Reduction> {

@@ -1,6 +1,7 @@
 //! Declarations of publishers, requests of subscriptions, and hops.
 
-use super::elastic::{Elastic, IMPORTANCE_DEFAULT};
+use super::elastic::{Elastic, IMPORTANCE_DEFAULT, step_below};
+use super::refusal::Refusal;
 use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::retransmit::Retransmit;
@@ -275,6 +276,15 @@ impl SubscriptionSpec {
     pub fn steps(&self) -> Option<(Vec<Form>, usize)> {
         let elastic = self.elastic.as_ref().filter(|_| self.wants_contract())?;
         Some((elastic.steps(), elastic.step_of(self.form)?))
+    }
+
+    /// Returns the request at the next step that an elastic contract takes after `refusal`; `None` if it is not elastic, at
+    /// its last step, or refused for another reason than lack of room.
+    #[must_use]
+    pub fn reduced(&self, refusal: &Refusal) -> Option<Self> {
+        let (steps, now) = self.steps().filter(|_| refusal.lacks_resource())?;
+        let form = *steps.get(step_below(&steps, now, &refusal.offer)?)?;
+        Some(Self { form, ..self.clone() })
     }
 
     /// Returns true if it requests a spare. A path through a proxy between the ends has none, nor has a contract that is

@@ -17,6 +17,7 @@ impl Control {
         let before = mem::replace(&mut self.contracts.answers, now);
         let old = |key: &PairKey| before.get(key);
         let (now, outputs) = (&self.contracts.answers, &mut self.outputs);
+        let mut granted = Vec::new();
         for (key, answer) in now {
             let known = old(key).and_then(|old| old.unspared.as_ref());
             if let Some(refusal) = answer.unspared.as_ref().filter(|now| known != Some(*now)) {
@@ -34,8 +35,14 @@ impl Control {
             let known = old(key).and_then(|old| old.granted.as_ref());
             if let Some(grant) = answer.granted.as_ref().filter(|now| known != Some(*now)) {
                 outputs.push_back(ControlOutput::Granted { grant: grant.clone() });
+                granted.push(key.0);
             }
         }
+        let registry = &self.membership.registry;
+        let mine = registry.record(self.me).map(|record| &record.subscriptions);
+        let elastic = |id: &SubscriptionId| mine?.get(id)?.elastic.as_ref();
+        granted.retain(|id| elastic(id).is_some());
+        granted.into_iter().for_each(|id| self.contracts.elastic.granted(id));
         for (&(subscription, publisher), _) in before.iter().filter(|(_, old)| old.is_decided()) {
             if !now.get(&(subscription, publisher)).is_some_and(Answer::is_decided) {
                 outputs.push_back(ControlOutput::Withdrawn { subscription, publisher });

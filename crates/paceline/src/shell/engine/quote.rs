@@ -41,6 +41,7 @@ impl Engine {
                         grant,
                         refusal,
                         opposite,
+                        step: None,
                         estimate,
                     };
                     matching.push(known);
