@@ -153,13 +153,17 @@ fn write_publisher(to: &mut Families, mut at: Labels, publisher: &PublisherStatu
     );
 }
 
-fn write_subscription(to: &mut Families, mut at: Labels, row: &SubscriptionStatus) {
-    // The steps of an elastic contract must not begin new series.
+/// Returns the requested form of a subscription: of an elastic contract the most, so that its steps begin no new series.
+fn form_of(row: &SubscriptionStatus) -> String {
     let most = row.elastic.as_ref().and_then(|elastic| elastic.ladder.first().cloned());
+    most.unwrap_or_else(|| row.form.to_string())
+}
+
+fn write_subscription(to: &mut Families, mut at: Labels, row: &SubscriptionStatus) {
     at.extend([
         ("subscription", row.id.to_string()),
         ("pattern", row.pattern.clone()),
-        ("form", most.unwrap_or_else(|| row.form.to_string())),
+        ("form", form_of(row)),
     ]);
     let at = &at;
     if let Some(elastic) = &row.elastic {
