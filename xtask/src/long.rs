@@ -12,6 +12,8 @@ const IGNORED: &[(&str, &str, &str)] = &[
     // A clock in random networks: a billion readings.
     ("paceline-time", "truth", "a_billion"),
     ("paceline-proto", "control_network", "a_hundred_thousand"),
+    // Elastic contracts on a link whose capacity changes.
+    ("paceline-proto", "control_network", "a_million_histories"),
     ("paceline-record", "round", "a_thousand"),
     // A flood on a slow core, and the same without a calibration, for comparison.
     ("paceline", "live", "slow_core::a_flood_of_small_samples_breaks"),
