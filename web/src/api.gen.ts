@@ -192,6 +192,10 @@ rate_millihertz: Array<number>, };
 
 export type LinkPast = { use_bits_per_s: Array<number>, reserved_bits_per_s: Array<number>, 
 /**
+ * Capacity, as configured or as measured; 0 without one.
+ */
+capacity_bits_per_s: Array<number>, 
+/**
  * Round trips in microseconds.
  */
 delay_us: Array<number>, 

@@ -48,6 +48,7 @@ export interface Share {
 export interface LinkPoint {
   use: number;
   reserved: number;
+  capacity: number;
   delay: number;
   jitter: number;
   loss: number;
@@ -164,6 +165,7 @@ function useOf(history: Past | null, key: string): LinkView["past"] | undefined 
   return past?.use_bits_per_s.map((use, at) => ({
     use,
     reserved: past.reserved_bits_per_s[at] ?? 0,
+    capacity: past.capacity_bits_per_s[at] ?? 0,
     delay: past.delay_us[at] ?? 0,
     jitter: past.jitter_us[at] ?? 0,
     loss: (past.loss_ppm[at] ?? 0) / 1e4,
@@ -172,7 +174,8 @@ function useOf(history: Past | null, key: string): LinkView["past"] | undefined 
 
 function pointOf(link: Link): LinkPoint {
   return {
-    use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s, delay: link.delay_us, jitter: link.jitter_us,
+    use: link.use_bits_per_s ?? 0, reserved: link.reserved_bits_per_s, capacity: link.capacity_bits_per_s ?? 0,
+    delay: link.delay_us, jitter: link.jitter_us,
     loss: (link.loss ?? 0) * 100,
   };
 }

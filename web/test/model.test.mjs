@@ -93,7 +93,7 @@ test("a card shows the result of the server and computes none of its own", () =>
 test("charts contain each second of the server's history once", () => {
   const history = (seconds) => {
     const values = Array.from({ length: seconds }, (_, second) => second);
-    const link = { use_bits_per_s: values, reserved_bits_per_s: values, delay_us: values, jitter_us: values, loss_ppm: values };
+    const link = { use_bits_per_s: values, reserved_bits_per_s: values, capacity_bits_per_s: values, delay_us: values, jitter_us: values, loss_ppm: values };
     return { subscriptions: { [`${OPERATOR}.0`]: { mean_us: values, max_us: values, rate_millihertz: values } }, links: { [`${ROBOT} thin`]: link } };
   };
   const lengths = ({ subs, links }) => [subs[0].ages.length, links[0].past.length];

@@ -37,6 +37,9 @@ pub(super) struct LinkPast {
     use_bits_per_s: Values,
     #[cfg_attr(test, ts(as = "Vec<u64>"))]
     reserved_bits_per_s: Values,
+    /// Capacity, as configured or as measured; 0 without one.
+    #[cfg_attr(test, ts(as = "Vec<u64>"))]
+    capacity_bits_per_s: Values,
     /// Round trips in microseconds.
     #[cfg_attr(test, ts(as = "Vec<u64>"))]
     delay_us: Values,
@@ -88,6 +91,7 @@ impl History {
                 let mut row = before.links.remove(&key).unwrap_or_default();
                 push(&mut row.use_bits_per_s, link.use_bits_per_s.unwrap_or_default());
                 push(&mut row.reserved_bits_per_s, link.reserved_bits_per_s);
+                push(&mut row.capacity_bits_per_s, link.capacity_bits_per_s.unwrap_or_default());
                 push(&mut row.delay_us, micros(link.round_trip));
                 push(&mut row.jitter_us, micros(link.jitter));
                 push(&mut row.loss_ppm, per_million(link.loss.unwrap_or_default()));

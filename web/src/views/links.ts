@@ -90,13 +90,17 @@ function panel(first: LinkView): Shown<LinkView> {
         ],
         { top: Math.max(...seen.map((at) => Math.max(at.delay, at.jitter) * 1.1), 100), mark: null },
       );
-      const top = Math.max((link.capacity_bits_per_s ?? 0) * 1.12, ...seen.map((at) => at.use * 1.1), 1000);
+      // A measured capacity changes, so that it is drawn over time.
+      const moves = link.measured !== null;
+      const most = Math.max(link.capacity_bits_per_s ?? 0, ...seen.map((at) => (moves ? at.capacity : 0)));
+      const top = Math.max(most * 1.12, ...seen.map((at) => at.use * 1.1), 1000);
       chart.draw(
         [
           { name: "in use", values: seen.map((at) => at.use), colour: "--accent", fill: true },
           { name: "reserved", values: seen.map((at) => at.reserved), colour: "--held", fill: true },
+          ...(moves ? [{ name: "capacity", values: seen.map((at) => at.capacity), colour: "--mark", dashed: true }] : []),
         ],
-        { top, mark: link.capacity_bits_per_s },
+        { top, mark: moves ? null : link.capacity_bits_per_s },
       );
     }),
     gone() {
