@@ -106,7 +106,7 @@ test("charts contain each second of the server's history once", () => {
   const view = taken(late, 599);
   assert.deepEqual(lengths(view), [1, 1]);
   late.remember(history(600));
-  const last = { use: 599, reserved: 599, delay: 599, jitter: 599, loss: 0.0599 };
+  const last = { use: 599, reserved: 599, capacity: 599, delay: 599, jitter: 599, loss: 0.0599 };
   assert.deepEqual(view.links[0].past.at(-1), last, "it replaces the readings");
   const next = taken(late, 600);
   assert.deepEqual(lengths(next), [600, 600]);
