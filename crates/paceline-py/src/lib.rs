@@ -50,7 +50,7 @@ mod native {
     #[pymodule_export]
     use super::event::{
         Adapted, BestEffort, ChangeRefused, Changed, Excess, Heard, NoSpare, Resumed, Silent,
-        Withdrawn,
+        Warned, Withdrawn,
     };
     #[pymodule_export]
     use super::feedback::{Feedback, Measured};

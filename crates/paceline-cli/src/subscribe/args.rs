@@ -12,6 +12,7 @@ use std::time::Duration;
 const AFTER: &str = "\
 Examples:
   paceline sub robot/camera --max-hz 5 --size 160x120 --within 200ms --loss 1/10
+  paceline sub robot/camera --max-hz 30 --min-hz 5 --importance 20 --within 200ms
   paceline sub 'robot/**' --json --count 100 --timeout 30s --log debug
   paceline sub robot/pose --isolated --name operator \
 --link name=radio,connect=tcp/10.0.0.2:7600,capacity=2mbit

@@ -468,19 +468,31 @@ fn nals() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(unit, 0..20).prop_map(|units| units.concat())
 }
 
+/// Returns true if a parameter set follows the first slice of a unit. Some senders repeat known sets there. A new one is out of
+/// place: the classifier, which reads no further than it must, does not learn it, and the splitter, which reads all, does.
+fn has_late_sets(unit: &[u8]) -> bool {
+    let mut kinds = Nals::new(unit).map(|nal| nal.kind());
+    kinds.any(|kind| matches!(kind, Kind::Slice { .. }))
+        && kinds.any(|kind| matches!(kind, Kind::Sps | Kind::Pps))
+}
+
 /// Checks that units are pieces of the stream, in order and without gaps.
 fn check_units(stream: &[u8]) {
     let first = Nals::new(stream).next().map(|nal| nal.begin);
     let mut at = first.unwrap_or_default();
     let mut whole = true;
     let mut classifier = Classifier::new();
+    let mut in_order = true;
     for item in split(stream) {
         assert!(whole, "an item behind an error");
         let Ok(unit) = item else {
             whole = false;
             continue;
         };
-        assert_eq!(Ok(unit.class), classifier.classify(unit.bytes));
+        if in_order {
+            assert_eq!(Ok(unit.class), classifier.classify(unit.bytes));
+        }
+        in_order &= !has_late_sets(unit.bytes);
         assert_eq!(unit.bytes, &stream[at..at + unit.bytes.len()]);
         assert!(!unit.bytes.is_empty());
         at += unit.bytes.len();

@@ -10,15 +10,15 @@ use super::booking::Booking;
 use super::contract::demand_of;
 use super::pair::Pair;
 use super::streams::booked;
-use crate::control::data::elastic::{Adaptation, Cause, IMPORTANCE_MAX, step_below};
+use crate::control::data::elastic::{Adaptation, Cause, IMPORTANCE_MAX};
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::{Offer, Refusal};
 use crate::control::data::spec::SubscriptionSpec;
 use crate::control::membership::claims::Claims;
 use crate::control::membership::graph::Tree;
 use crate::control::{Control, ControlOutput};
-use crate::form::Form;
-use crate::ids::{NodeId, SubscriptionId};
+use crate::form::{Form, Size};
+use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::topic::Topic;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
@@ -70,6 +70,8 @@ struct Course {
 struct Hoped {
     revision: u64,
     waiting: BTreeSet<u64>,
+    /// The step that the surveys ask for: the first one that no picture is too small for.
+    from: usize,
     /// The step that all answers so far would grant.
     step: usize,
 }
@@ -112,12 +114,6 @@ impl State {
     }
 }
 
-/// Returns the first step after the current one that `offer` covers, or the last one; `None` at the last step.
-fn next_step(spec: &SubscriptionSpec, offer: &Offer) -> Option<usize> {
-    let (steps, now) = spec.steps()?;
-    step_below(&steps, now, offer)
-}
-
 impl Control {
     /// Reduces the elastic contracts of this node that are refused, and removes the refusals of all elastic contracts that
     /// have a lower step.
@@ -125,17 +121,19 @@ impl Control {
         let mut chosen: BTreeMap<SubscriptionId, (usize, Refusal)> = BTreeMap::new();
         let mut waiting: BTreeSet<SubscriptionId> = BTreeSet::new();
         for (&(subscription, publisher), refusal) in refusals.iter() {
-            let own = subscription.node == self.me && !refusal.spare && refusal.lacks_resource();
+            let own = subscription.node == self.me && !refusal.spare;
             let Some(spec) = self.subscription(subscription).filter(|_| own) else { continue };
-            let Some(step) = next_step(spec, &refusal.offer) else { continue };
+            let Some(step) = spec.step_after(refusal) else { continue };
             // The refusal of a restored step leaves the previous one in force.
             let before = self.request_before(subscription, publisher);
-            let before = before.filter(|before| before.elastic == spec.elastic);
+            let of_program =
+                self.contracts.elastic.requests.get(&subscription) == Some(&spec.revision);
+            let before = before.filter(|_| !of_program);
             let kept = before.and_then(|before| before.steps()).map(|(_, step)| step);
             if kept.is_some_and(|kept| step >= kept) {
                 continue;
             }
-            if self.hopes_for_relief(subscription, spec) {
+            if refusal.lacks_resource() && self.hopes_for_relief(subscription, spec) {
                 waiting.insert(subscription);
                 continue;
             }
@@ -149,8 +147,8 @@ impl Control {
         let request = |id: SubscriptionId| registry.record(id.node)?.subscriptions.get(&id);
         // The other end takes the next step.
         refusals.retain(|key, refusal| {
-            let spec = request(key.0).filter(|_| key.0.node != me && refusal.lacks_resource());
-            spec.is_none_or(|spec| next_step(spec, &refusal.offer).is_none())
+            let spec = request(key.0).filter(|_| key.0.node != me);
+            spec.is_none_or(|spec| spec.step_after(refusal).is_none())
         });
         for subscription in &waiting {
             self.contracts.elastic.hopes.entry(*subscription).or_insert(Some(until));
@@ -227,11 +225,12 @@ impl Control {
     fn survey_step(&mut self, subscription: SubscriptionId, (steps, now): (&[Form], usize)) {
         let Some(mut spec) = self.subscription(subscription).cloned() else { return };
         let revision = spec.revision;
-        spec.form = form_at(steps, 0);
         let answers = self.contracts.answers.iter();
         let its = answers.filter(|(key, answer)| key.0 == subscription && answer.is_decided());
-        let publishers: Vec<_> = its.map(|(key, _)| key.1).collect();
-        let mut hoped = Hoped { revision, waiting: BTreeSet::new(), step: 0 };
+        let publishers: Vec<PublisherId> = its.map(|(key, _)| key.1).collect();
+        let from = self.first_step(steps, &publishers);
+        spec.form = form_at(steps, from);
+        let mut hoped = Hoped { revision, waiting: BTreeSet::new(), from, step: from };
         for publisher in &publishers {
             let survey = self.survey_change(self.now, subscription, *publisher, spec.clone());
             // A survey without a question is answered at once.
@@ -254,6 +253,16 @@ impl Control {
         self.end_surveys();
     }
 
+    /// Returns the first step whose pictures are not larger than those of the publishers.
+    fn first_step(&self, steps: &[Form], publishers: &[PublisherId]) -> usize {
+        let source = |id: &PublisherId| self.publisher(*id)?.size;
+        let sources: Vec<Size> = publishers.iter().filter_map(source).collect();
+        let fits = |step: &Form| {
+            step.size.is_none_or(|size| sources.iter().all(|source| size.fits_in(*source)))
+        };
+        steps.iter().position(fits).unwrap_or_default()
+    }
+
     /// Handles the answer to a survey for a restoration. Returns false if the survey is another one.
     pub(in crate::control) fn hear_room_again(
         &mut self,
@@ -273,12 +282,12 @@ impl Control {
             return true;
         };
         let Some((steps, now)) = spec.steps() else { return true };
-        spec.form = form_at(&steps, 0);
+        spec.form = form_at(&steps, hoped.from);
         let step = match refusal {
             _ if !complete => now,
-            None => 0,
+            None => hoped.from,
             Some(refusal) if refusal.offer == Offer::default() => now,
-            Some(refusal) => next_step(&spec, &refusal.offer).unwrap_or(now),
+            Some(refusal) => spec.step_after(refusal).unwrap_or(now),
         };
         hoped.step = hoped.step.max(step);
         if !hoped.waiting.is_empty() && hoped.step < now {

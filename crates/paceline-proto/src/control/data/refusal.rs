@@ -372,6 +372,9 @@ impl Refusal {
 impl Refusal {
     /// Formats what the refusing node lacks, without the offer.
     pub(in crate::control) fn fmt_shortage(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let RefusalReason::SizeAboveSource { source, .. } = self.reason {
+            return write!(f, "the pictures of '{}' have {source}", self.node_name);
+        }
         if self.link.is_empty() {
             return write!(f, "'{}' can't carry more", self.node_name);
         }

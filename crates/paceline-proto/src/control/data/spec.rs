@@ -1,7 +1,7 @@
 //! Declarations of publishers, requests of subscriptions, and hops.
 
 use super::elastic::{Elastic, IMPORTANCE_DEFAULT, step_below};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, RefusalReason};
 use crate::envelope::Envelope;
 use crate::form::{Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::retransmit::Retransmit;
@@ -279,12 +279,22 @@ impl SubscriptionSpec {
     }
 
     /// Returns the request at the next step that an elastic contract takes after `refusal`; `None` if it is not elastic, at
-    /// its last step, or refused for another reason than lack of room.
+    /// its last step, or refused for another reason than lack of room and a size above the publisher's.
     #[must_use]
     pub fn reduced(&self, refusal: &Refusal) -> Option<Self> {
-        let (steps, now) = self.steps().filter(|_| refusal.lacks_resource())?;
-        let form = *steps.get(step_below(&steps, now, &refusal.offer)?)?;
+        let (steps, _) = self.steps()?;
+        let form = *steps.get(self.step_after(refusal)?)?;
         Some(Self { form, ..self.clone() })
+    }
+
+    /// Returns the number of the step that an elastic contract takes after `refusal`.
+    pub(in crate::control) fn step_after(&self, refusal: &Refusal) -> Option<usize> {
+        let (steps, now) = self.steps()?;
+        if let RefusalReason::SizeAboveSource { source, .. } = refusal.reason {
+            let fits = |step: &Form| step.size.is_none_or(|size| size.fits_in(source));
+            return steps.iter().skip(now).position(fits).map(|at| now + at);
+        }
+        refusal.lacks_resource().then(|| step_below(&steps, now, &refusal.offer))?
     }
 
     /// Returns true if it requests a spare. A path through a proxy between the ends has none, nor has a contract that is
