@@ -29,14 +29,15 @@ const AHEAD: [Duration; 4] = [
 const AHEAD_MAX: Duration = Duration::from_secs(10);
 /// Falls within less than this are one step.
 const TREND_MIN: Duration = Duration::from_millis(500);
-/// The shortest time between two warnings of a pair.
+/// The shortest time between two warnings of a pair's request.
 const AGAIN: Duration = Duration::from_secs(4);
 
 /// The falls of the links of this node, and the warnings that it has sent.
 #[derive(Debug, Default)]
 pub(in crate::control) struct State {
     trends: BTreeMap<String, Trend>,
-    warned: BTreeMap<PairKey, Instant>,
+    /// By pair and request: each step of an elastic contract is warned by itself.
+    warned: BTreeMap<(PairKey, u64), Instant>,
 }
 
 /// The last capacities of a link since it began to fall, in bits per second.
@@ -93,11 +94,12 @@ impl Control {
         let trend = state.trends.entry(link.to_owned()).or_default();
         trend.note(now, now_bits.bits_per_s());
         for (after, bits) in trend.ahead() {
-            for (pair, form) in self.lost_at(link, (bits, now_bits.bits_per_s())) {
-                if self.contracts.forecasts.warned.contains_key(&pair) {
+            for (key, form) in self.lost_at(link, (bits, now_bits.bits_per_s())) {
+                if self.contracts.forecasts.warned.contains_key(&key) {
                     continue;
                 }
-                self.contracts.forecasts.warned.insert(pair, now + AGAIN);
+                self.contracts.forecasts.warned.insert(key, now + AGAIN);
+                let (pair, _) = key;
                 let step = Foreseen { pair, after, step: form };
                 let body = step.encode(link);
                 self.notify(pair.0.node, body.clone());
@@ -109,8 +111,8 @@ impl Control {
     }
 
     /// Returns the pairs that a link would lose with `bits` of its present capacity of `of` bits per second, each with the
-    /// step that would remain.
-    fn lost_at(&self, link: &str, (bits, of): (u64, u64)) -> Vec<(PairKey, Option<usize>)> {
+    /// number of its request and the step that would remain.
+    fn lost_at(&self, link: &str, (bits, of): (u64, u64)) -> Vec<((PairKey, u64), Option<usize>)> {
         let admission = &self.contracts.admission;
         let Some(id) = admission.links.id(link) else { return Vec::new() };
         let Some(held) = admission.reservations.link(id) else { return Vec::new() };
@@ -131,7 +133,7 @@ impl Control {
         let its = |booking: &&Booking| lost.contains(&booking.name.key);
         let pairs = booked(&self.membership.registry, admission.bookings().filter(its), self.me);
         let step = |pair| reduction_of(pair, lacks).map(|(step, _)| step);
-        pairs.iter().map(|pair| (pair.key(), step(pair))).collect()
+        pairs.iter().map(|pair| ((pair.key(), pair.request.revision), step(pair))).collect()
     }
 
     /// Handles a warning of a node on the path of a pair with an end here.
