@@ -460,12 +460,9 @@ impl Control {
     /// Applies a change of links or neighbours to the reservations.
     fn follow_links(&mut self) {
         let Admission { links, reservations, .. } = &mut self.contracts.admission;
-        let of = |label: &[u8]| {
-            let Label { pair, request, .. } = Label::read(label).ok()?;
-            Some((pair.1, request.importance))
-        };
+        let publisher = |label: &[u8]| Some(Label::read(label).ok()?.pair.1);
         let view = (self.me, &self.membership.registry);
-        links.follow(self.now, reservations, view, &self.membership.hops, of);
+        links.follow(self.now, reservations, view, &self.membership.hops, publisher);
         self.dirty = true;
         self.follow_reservations();
     }

@@ -29,10 +29,10 @@ fn publishers(robot: &Node) -> Result<Vec<Publisher>, Box<dyn Error>> {
 }
 
 /// Counts the answered requests and the granted ones among them.
-fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, usize) {
-    for (subscriber, told) in subscribers.iter().zip(told.iter_mut()) {
+fn answered(subscribers: &[Subscriber], answers: &mut [Option<bool>]) -> (usize, usize) {
+    for (subscriber, answer) in subscribers.iter().zip(answers.iter_mut()) {
         while let Some(event) = subscriber.try_event() {
-            *told = match event {
+            *answer = match event {
                 SubscriberEvent::Granted(_) => Some(true),
                 SubscriberEvent::Refused(..) => Some(false),
                 SubscriberEvent::Withdrawn(_) => None,
@@ -45,14 +45,14 @@ fn answered(subscribers: &[Subscriber], told: &mut [Option<bool>]) -> (usize, us
                 | SubscriberEvent::ChangeRefused { .. }
                 | SubscriberEvent::Changed { .. }
                 | SubscriberEvent::Adapted { .. }
-                | SubscriberEvent::Warned(..) => *told,
+                | SubscriberEvent::Warned(..) => *answer,
                 // An event of a later version.
-                _ => *told,
+                _ => *answer,
             };
         }
     }
-    let granted = told.iter().filter(|told| **told == Some(true)).count();
-    (told.iter().flatten().count(), granted)
+    let granted = answers.iter().filter(|answer| **answer == Some(true)).count();
+    (answers.iter().flatten().count(), granted)
 }
 
 fn measure(count: usize) -> Result<(), Box<dyn Error>> {
@@ -72,9 +72,9 @@ fn measure(count: usize) -> Result<(), Box<dyn Error>> {
     let subscribers: Vec<Subscriber> =
         (0..count).map(declare).collect::<Result<_, Box<dyn Error>>>()?;
     let asked = began.elapsed();
-    let mut told = vec![None; count];
+    let mut answers = vec![None; count];
     let (all, granted) = loop {
-        let (all, granted) = answered(&subscribers, &mut told);
+        let (all, granted) = answered(&subscribers, &mut answers);
         if all == count || began.elapsed() > PATIENCE {
             break (all, granted);
         }

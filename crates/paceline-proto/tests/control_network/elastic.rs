@@ -74,7 +74,7 @@ fn a_contract_follows_the_capacity_down_and_up_and_is_never_refused() {
     pair.set(CAMERA / 4);
     pair.run(2);
     assert_eq!(pair.granted(camera), 5.0);
-    assert_eq!(pair.net.seen[1].refused, [], "it was never told no");
+    assert_eq!(pair.net.seen[1].refused, [], "no request was refused");
     pair.set(2 * CAMERA);
     pair.run(3);
     assert_eq!(pair.granted(camera), 5.0, "not yet");
@@ -84,7 +84,10 @@ fn a_contract_follows_the_capacity_down_and_up_and_is_never_refused() {
     pair.run(60);
     assert_eq!(pair.net.seen[1].changed.len(), changes, "it stays");
     let refused = |it: &Notification| matches!(it, Notification::Refused(_));
-    assert!(!pair.net.seen[0].notified.iter().any(refused), "nor was the publisher");
+    assert!(
+        !pair.net.seen[0].notified.iter().any(refused),
+        "nor is any refusal reported to the publisher"
+    );
     // Below the least step it is refused, with the reason.
     pair.set(CAMERA / 20);
     pair.run(10);
@@ -248,8 +251,8 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Checks a history: what is granted fits the link, no elastic contract leaves its range, restorations are rare and find all
-/// room, and nothing remains of the contracts that have ended.
+/// Checks a history: grants fit the link, each elastic contract stays within its range, restorations are at least 5 s apart and
+/// find all room, and contracts that have ended leave nothing behind.
 fn check(events: Vec<Event>) {
     let mut pair = Pair::new(4 * CAMERA);
     let tags = ["one", "two", "three", "four", "five", "six"];

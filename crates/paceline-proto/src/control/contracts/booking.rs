@@ -12,6 +12,7 @@ use crate::form::{Form, Rate};
 use crate::ids::{NodeId, PublisherId};
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
+use core::cmp::Reverse;
 use core::num::NonZeroU32;
 use paceline_admit::reserve::{HeldReservation, LinkId, Name, NodeIndex, Request, Scaled, Wanted};
 use paceline_admit::{Trunk, TrunkRate};
@@ -137,6 +138,11 @@ pub(in crate::control) struct Label {
 }
 
 impl Label {
+    /// Returns the order in which reservations keep their place on a link: the most important ones first.
+    pub(in crate::control) fn rank(label: &[u8]) -> Option<Reverse<u8>> {
+        Some(Reverse(Self::read(label).ok()?.request.importance))
+    }
+
     fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_pair(&mut out, self.pair.0, self.pair.1);

@@ -201,8 +201,7 @@ impl Control {
         course.survey = None;
         course.next = at + course.pause + later(importance);
         (spec.form, spec.or_stop) = (form, false);
-        let adaptation =
-            Adaptation { step, steps: steps.len(), before: form_at(&steps, now), cause };
+        let adaptation = Adaptation { step, steps: steps.len(), cause };
         self.begin_change(subscription, spec, Some(Box::new(adaptation)));
     }
 

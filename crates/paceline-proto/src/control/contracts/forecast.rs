@@ -14,7 +14,6 @@ use crate::ids::NodeId;
 use crate::topic::Topic;
 use crate::wire::{Reader, WireError, Writer};
 use bytes::Bytes;
-use core::cmp::Reverse;
 use paceline_admit::LinkParameters;
 use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
@@ -126,8 +125,7 @@ impl Control {
             return Vec::new();
         };
         let spec = LinkParameters { capacity, ..held.spec().clone() };
-        let importance = |label: &[u8]| Some(Reverse(Label::read(label).ok()?.request.importance));
-        let lost = admission.reservations.lost_at(id, spec, importance);
+        let lost = admission.reservations.lost_at(id, spec, Label::rank);
         let rate = held.ledger().held.rate;
         let lacks = rate.saturating_sub(part(rate)).max(1);
         let its = |booking: &&Booking| lost.contains(&booking.name.key);

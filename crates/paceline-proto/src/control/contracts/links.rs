@@ -1,5 +1,6 @@
 //! The links of this node and their classes, as admission sees them.
 
+use super::booking::Label;
 use crate::budget::{for_streams, in_the_way};
 use crate::capacity::TRAIN_LONGEST;
 use crate::carrier::Carrier;
@@ -8,7 +9,6 @@ use crate::control::data::spec::HopInfo;
 use crate::control::membership::registry::Registry;
 use crate::ids::{NodeId, PublisherId};
 use crate::plan::StreamNames;
-use core::cmp::Reverse;
 use paceline_admit::cpu::{BestEffortRegulator, CpuBudget, CpuCost};
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
 use paceline_admit::{AdmissionTest, LinkParameters, QueueSpace};
@@ -241,14 +241,14 @@ impl Links {
     }
 
     /// Updates the links and neighbours of `reservations`. A link or class that changed keeps the promises that
-    /// still fit, the most important first. `of` returns the publisher and the importance in a reservation's label.
+    /// still fit, the most important first. `publisher` returns the publisher in a reservation's label.
     pub(in crate::control) fn follow(
         &mut self,
         now: Instant,
         reservations: &mut Reservations,
         (me, registry): (NodeId, &Registry),
         hops: &BTreeMap<NodeId, HopInfo>,
-        of: impl Fn(&[u8]) -> Option<(PublisherId, u8)>,
+        publisher: impl Fn(&[u8]) -> Option<PublisherId>,
     ) {
         let specs = self.update(hops);
         let changed: Vec<(LinkId, LinkParameters)> = specs
@@ -264,10 +264,9 @@ impl Links {
             .collect();
         let place = |label: &[u8], next: NodeIndex| {
             let next = Some(NodeId(next.0)).filter(|next| classed.contains(next))?;
-            Some(self.seat(registry, me, (of(label)?.0, next))?.link)
+            Some(self.seat(registry, me, (publisher(label)?, next))?.link)
         };
-        let rank = |label: &[u8]| of(label).map(|(_, importance)| Reverse(importance));
-        reservations.change_classes(now, &changed, place, rank);
+        reservations.change_classes(now, &changed, place, Label::rank);
         for (&node, hop) in hops {
             if let Some(line) = self.known.get(&hop.link_name) {
                 reservations.set_neighbour(now, NodeIndex(node.0), line.id, EPOCH);

@@ -51,8 +51,6 @@ pub struct Adaptation {
     pub step: usize,
     /// The number of steps.
     pub steps: usize,
-    /// The form of the previous step.
-    pub before: Form,
     /// The reason.
     pub cause: Cause,
 }
