@@ -178,9 +178,9 @@ impl Control {
         self.follow_links();
     }
 
-    /// Declares that the capacity of a link is measured: a train of probes may precede any sample on it, for up to 20 ms.
-    pub fn set_measured(&mut self, link: &str) {
-        self.contracts.admission.links.set_measured(&cut(link));
+    /// Sets whether the capacity of a link is measured: then a train of probes may precede any sample on it, for up to 20 ms.
+    pub fn set_measured(&mut self, link: &str, measured: bool) {
+        self.contracts.admission.links.set_measured(&cut(link), measured);
         self.follow_links();
     }
 

@@ -90,6 +90,7 @@ mod retire;
 mod retransmit;
 mod seating;
 mod shed;
+mod stated;
 mod stream;
 mod streams;
 mod succession;
@@ -127,6 +128,7 @@ use paceline_sched::{Capacity, Duration, Instant, Policy, Scheduler};
 use pacing::{Pacer, Wire};
 use policing::Entry;
 use repairs::Repairs;
+use stated::Stated;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use stream::{Offer, Queued};
@@ -196,6 +198,8 @@ pub struct Link {
     stamps: bool,
     /// The measurement of the capacity, if nobody knows it.
     measure: Option<Box<Measure>>,
+    /// The stated capacity, if a measurement may contradict it.
+    stated: Option<Stated>,
 }
 
 impl Link {
@@ -231,6 +235,7 @@ impl Link {
             proves: false,
             stamps: false,
             measure: None,
+            stated: None,
         }
     }
 
@@ -425,6 +430,7 @@ impl Link {
         self.hops.lossy().into_iter().for_each(|node| self.mend(node));
         self.hops.forget_silent(now);
         self.hops.share_probes(now, &self.pacer.wire);
+        self.check_stated(now);
         self.follow_capacity(now);
         self.backlog.begin_turn(now);
         self.open_gates(now);

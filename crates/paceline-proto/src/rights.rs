@@ -79,10 +79,13 @@ pub enum Quota {
     Within,
     /// The number of streams.
     Streams,
+    /// The importance of a contract.
+    Importance,
 }
 
 impl Quota {
-    const ALL: [Self; 5] = [Self::Rate, Self::Bytes, Self::Share, Self::Within, Self::Streams];
+    const ALL: [Self; 6] =
+        [Self::Rate, Self::Bytes, Self::Share, Self::Within, Self::Streams, Self::Importance];
 
     pub(crate) const fn code(self) -> u8 {
         match self {
@@ -91,6 +94,7 @@ impl Quota {
             Self::Share => 2,
             Self::Within => 3,
             Self::Streams => 4,
+            Self::Importance => 5,
         }
     }
 
@@ -108,6 +112,7 @@ impl Quota {
             Self::Share => format!("{value} % of the link"),
             Self::Within => format!("a delay bound of {}", Duration::from_micros(value)),
             Self::Streams => format!("{value} streams"),
+            Self::Importance => format!("an importance of {value}"),
         }
     }
 }
@@ -170,6 +175,8 @@ pub struct Quotas {
     pub within_min: Option<Duration>,
     /// The greatest number of streams.
     pub streams: Option<u32>,
+    /// The greatest importance of a contract.
+    pub importance_max: Option<u8>,
 }
 
 /// The demand of one stream, which [`Quotas`] limit.
@@ -185,6 +192,8 @@ pub struct StreamQuality {
     pub within: Option<Duration>,
     /// The capacity of the link to the next node, in bytes per second.
     pub link_bytes_per_s: Option<u64>,
+    /// The importance of the contract.
+    pub importance: u8,
 }
 
 /// The streams that already use a rule's quotas.
@@ -247,6 +256,12 @@ impl Quotas {
         {
             let micros = |bound: Duration| bound.as_nanos() / 1_000;
             return over(Quota::Within, Some(micros(within)), micros(limit));
+        }
+        if let Some(limit) = self.importance_max
+            && asked.contract
+            && asked.importance > limit
+        {
+            return over(Quota::Importance, Some(asked.importance.into()), limit.into());
         }
         if let Some(limit) = self.streams
             && after.streams > limit

@@ -213,6 +213,13 @@ impl LinkConfig {
         endpoints.all(|endpoint| endpoint.starts_with("unix/"))
     }
 
+    /// Returns the capacity that its scheduler measures: within a range, or while the link contradicts a stated one. Shares of
+    /// classes, the path to one member of a multicast group, and sockets of one host are not measured.
+    pub(crate) fn measurable(&self) -> Option<LinkCapacity> {
+        let plain = !self.is_host() && self.classes.is_empty() && self.multicast.is_none();
+        self.measured.or_else(|| self.capacity.filter(|_| plain).map(LinkCapacity::Fixed))
+    }
+
     /// Returns true if this end connects to a neighbour.
     pub(crate) const fn connects(&self) -> bool {
         !self.connect.is_empty()

@@ -448,7 +448,7 @@ fn introduction(identity: Option<&Identity>) -> Introduction {
 fn declare_link(control: &mut Control, config: &LinkConfig) {
     control.set_link(&config.name, config.policy, config.carrier());
     if config.measured.is_some() {
-        control.set_measured(&config.name);
+        control.set_measured(&config.name, true);
     }
     // An invalid tree is an error of `open_link`.
     control.set_classes(&config.name, classes(config).ok().flatten());

@@ -13,6 +13,16 @@ impl Link {
         if !self.pacer.wire.is_paced() {
             return false;
         }
+        if self.stated.is_some() {
+            self.end_doubt(now, capacity);
+        } else {
+            self.set_rate(now, capacity);
+        }
+        true
+    }
+
+    /// Changes the rate of a paced link.
+    pub(super) fn set_rate(&mut self, now: Instant, capacity: Capacity) {
         let before = self.contracted();
         self.pacer.set_capacity(now, capacity);
         self.hops.set_answers_within(self.pacer.wire.answers_within());
@@ -27,11 +37,10 @@ impl Link {
             self.discipline.handle_left(index, left);
         }
         self.join_changed(now, before);
-        true
     }
 
     /// Returns the terms of streams with contracts under the present capacity.
-    fn contracted(&self) -> Vec<(StreamIndex, Terms)> {
+    pub(super) fn contracted(&self) -> Vec<(StreamIndex, Terms)> {
         let promised = self.streams.iter().filter(|(_, stream)| stream.spec.contract.is_some());
         promised.map(|(index, stream)| (index, self.terms_of(stream))).collect()
     }
@@ -41,7 +50,7 @@ impl Link {
     }
 
     /// Updates the terms of streams that depend on the capacity; `before` has the old ones.
-    fn join_changed(&mut self, now: Instant, before: Vec<(StreamIndex, Terms)>) {
+    pub(super) fn join_changed(&mut self, now: Instant, before: Vec<(StreamIndex, Terms)>) {
         for (index, before) in before {
             let other = self.streams.get(index).is_some_and(|stream| {
                 let now = self.terms_of(stream);

@@ -124,7 +124,7 @@ pub(super) struct Measure {
 }
 
 impl Measure {
-    fn new(range: LinkCapacity) -> Self {
+    pub(super) fn new(range: LinkCapacity) -> Self {
         let (gauges, train) = (BTreeMap::new(), None);
         Self { range, gauges, train, again: Instant::ZERO, is_new: false, is_unknown: true }
     }
@@ -136,7 +136,7 @@ impl Measure {
 
     /// Returns the least estimate of the neighbours that are up, since their frames share the link. That of a new neighbour,
     /// which grows from nothing, does not count yet next to another one.
-    fn estimate(&self, hops: &Hops) -> CapacityEstimate {
+    pub(super) fn estimate(&self, hops: &Hops) -> CapacityEstimate {
         let all = || {
             let all =
                 self.present(hops).map(|gauge| (gauge.is_settled, gauge.estimator.estimate()));
@@ -190,16 +190,11 @@ impl Measure {
 }
 
 impl Link {
-    /// Measures the capacity of this link, which must have one to begin with, within the range. Its rate then follows the
-    /// measurement, and [`Self::set_capacity`] has no lasting effect.
-    pub fn measure(&mut self, range: LinkCapacity) {
-        self.measure = Some(Box::new(Measure::new(range)));
-    }
-
-    /// Returns the measured capacity; `None` for a link that is not measured.
+    /// Returns the measured capacity; `None` for a link that is not measured, or whose stated capacity is not contradicted.
     #[must_use]
     pub fn estimate(&self) -> Option<CapacityEstimate> {
-        Some(self.measure.as_ref()?.estimate(&self.hops))
+        let found = self.measure.as_ref()?.estimate(&self.hops);
+        (self.stated.is_none() || found.state != CapacityState::Unknown).then_some(found)
     }
 
     /// Records that the last frame to `node` left, with its number if it has one.
@@ -251,7 +246,7 @@ impl Link {
         let rate = measure.rate(&self.hops);
         let rate = rate.filter(|rate| rate.abs_diff(present) > present / 100 * SAME);
         if let Some(Ok(capacity)) = rate.map(Capacity::from_bits_per_s) {
-            self.set_capacity(now, capacity);
+            self.set_rate(now, capacity);
         }
     }
 

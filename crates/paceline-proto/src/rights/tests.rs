@@ -129,6 +129,7 @@ fn quotas_count_the_streams_of_a_rule_together() {
         share_percent: Some(50),
         within_min: Some(Duration::from_millis(20)),
         streams: Some(3),
+        importance_max: Some(60),
     };
     let rights = Rights::of([Arc::new(subscriber(&["cam/**"], quotas))]);
     let ask = StreamQuality {
@@ -137,6 +138,7 @@ fn quotas_count_the_streams_of_a_rule_together() {
         contract: true,
         within: Some(Duration::from_millis(20)),
         link_bytes_per_s: Some(1_000),
+        importance: 60,
     };
     let cam = tag("cam/left");
     let mut used = RuleUse::default();
@@ -152,10 +154,14 @@ fn quotas_count_the_streams_of_a_rule_together() {
     assert!(take(StreamQuality { millihertz: None, ..ask }).unwrap_err().ends_with("has none"));
     let sooner = StreamQuality { within: Some(Duration::from_millis(19)), ..ask };
     assert!(take(sooner).unwrap_err().contains("at least a delay bound of 20 ms"));
+    let vital = take(StreamQuality { importance: 61, ..ask }).unwrap_err();
+    assert!(
+        vital.ends_with("at most an importance of 60, and the request needs an importance of 61")
+    );
     assert!(take(StreamQuality { bytes_per_s: None, ..ask }).is_err(), "a contract of no size");
     take(ask).unwrap();
     assert!(take(ask).unwrap_err().contains("at most 50 % of the link"));
-    let free = StreamQuality { contract: false, within: None, ..ask };
+    let free = StreamQuality { contract: false, within: None, importance: 100, ..ask };
     take(free).unwrap();
     assert!(take(free).unwrap_err().contains("at most 8"));
     let unknown = StreamQuality { bytes_per_s: None, ..free };

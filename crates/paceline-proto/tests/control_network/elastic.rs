@@ -196,7 +196,7 @@ impl Pair {
 fn both_ends_are_warned_before_a_falling_link_takes_a_step() {
     for seconds in [2, 5, 20, 60] {
         let mut pair = Pair::new(2 * CAMERA);
-        pair.net.nodes[0].set_measured("radio");
+        pair.net.nodes[0].set_measured("radio", true);
         pair.net.publish(0, camera("camera"));
         pair.net.subscribe(1, elastic("camera", 50));
         pair.run(1);
@@ -219,7 +219,7 @@ fn both_ends_are_warned_before_a_falling_link_takes_a_step() {
 #[test]
 fn steps_and_noise_warn_nobody() {
     let mut pair = Pair::new(2 * CAMERA);
-    pair.net.nodes[0].set_measured("radio");
+    pair.net.nodes[0].set_measured("radio", true);
     pair.net.publish(0, camera("camera"));
     pair.net.subscribe(1, elastic("camera", 50));
     pair.run(1);

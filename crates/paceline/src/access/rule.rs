@@ -1,6 +1,7 @@
 //! The fields of a rule, in policy files and in the claims of tokens.
 
 use paceline_proto::Pattern;
+use paceline_proto::control::IMPORTANCE_MAX;
 use paceline_proto::rights::{GrantedTags, Quotas, RuleRights};
 use paceline_sched::{Duration, units};
 use serde_json::{Map, Value};
@@ -72,6 +73,12 @@ fn whole(name: &str, value: Value) -> Result<u32, String> {
     number.ok_or_else(|| wrong(name, &value, "a whole number, such as 8"))
 }
 
+fn importance(name: &str, value: Value) -> Result<u8, String> {
+    let number = value.as_u64().and_then(|number| u8::try_from(number).ok());
+    let number = number.filter(|number| *number <= IMPORTANCE_MAX);
+    number.ok_or_else(|| wrong(name, &value, "a whole number from 0 to 100, such as 60"))
+}
+
 fn hertz(name: &str, value: Value) -> Result<u64, String> {
     let rule = "a rate above 0, such as \"30Hz\"";
     let text = value.as_str().ok_or_else(|| wrong(name, &value, rule))?;
@@ -101,8 +108,8 @@ fn time(name: &str, value: Value) -> Result<Duration, String> {
 }
 
 /// The names of the fields of a rule, for error messages.
-const FIELDS: &str = "peers, publish, subscribe, pull, set, observe, relay, rate, bandwidth, share, within and \
-                      streams";
+const FIELDS: &str = "peers, publish, subscribe, pull, set, observe, relay, rate, bandwidth, share, within, \
+                      streams and importance";
 
 /// Reads the rights of a rule.
 pub(super) fn rule(mut fields: Fields) -> Result<RuleRights, String> {
@@ -120,6 +127,7 @@ pub(super) fn rule(mut fields: Fields) -> Result<RuleRights, String> {
         share_percent: fields.take("share", percent)?,
         within_min: fields.take("within", time)?,
         streams: fields.take("streams", whole)?,
+        importance_max: fields.take("importance", importance)?,
     };
     fields.finish(FIELDS)?;
     Ok(RuleRights { tags, observe, relay, quotas })

@@ -29,7 +29,7 @@ use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{NodeId, ProbeInterval};
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -78,6 +78,10 @@ struct Egress {
     broken: Broken,
     /// The capacity for admission, on a link that is measured.
     admitted: Option<AdmittedCapacity>,
+    /// The capacity is stated, so that only a contradiction is measured.
+    is_stated: bool,
+    /// The stated capacity that the engine does not use, because the measurement contradicts it.
+    contradicted: Option<Capacity>,
     following: Following,
     /// The contracted samples that wait on this node, and those of this link among them.
     host_depth: Arc<HostDepth>,
@@ -100,8 +104,8 @@ pub(crate) fn start(
     let handle = LinkHandle { commands, has_commands, announcements, snapshot };
     let mut link = Link::new(spec);
     link.set_stamping(true);
-    if let Some(range) = config.measured {
-        link.measure(range);
+    if let Some(setting) = config.measurable() {
+        link.measure(setting);
     }
     let mut egress = Egress {
         link,
@@ -130,6 +134,8 @@ pub(crate) fn start(
         pulse: vitals.pulse(&name),
         broken: Broken::default(),
         admitted: config.measured.map(|range| AdmittedCapacity::new(range.guaranteed())),
+        is_stated: config.measured.is_none(),
+        contradicted: None,
         following: Following::default(),
     };
     let vitals = vitals.clone();

@@ -2,14 +2,17 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The limit of connection ends per cable. Connections beyond it are closed.
 const ENDS_MAX: usize = 128;
 /// The size of the forwarding buffer, in bytes.
 const CHUNK: usize = 64 << 10;
+/// The same while the rate is limited.
+const SLOW_CHUNK: usize = 1 << 10;
 
 /// Forwards TCP connections from [`Self::endpoint`] to another endpoint.
 ///
@@ -26,6 +29,8 @@ pub(crate) struct Cable {
 struct Inner {
     far: String,
     cut: AtomicBool,
+    /// The rate in bits per second; 0 without a limit.
+    limit: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -41,7 +46,7 @@ impl Cable {
     pub(crate) fn new(far: &str) -> Self {
         let far = far.trim_start_matches("tcp/").to_owned();
         let (cut, state) = (AtomicBool::new(false), Mutex::default());
-        let inner = Arc::new(Inner { far, cut, state });
+        let inner = Arc::new(Inner { far, cut, limit: AtomicU64::new(0), state });
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = listener.local_addr().unwrap();
         let accepting = inner.clone();
@@ -63,6 +68,11 @@ impl Cable {
     /// Stops forwarding.
     pub(crate) fn cut(&self) {
         self.inner.cut.store(true, Ordering::Release);
+    }
+
+    /// Forwards at most this rate in each direction from now on, in bits per second; 0 removes the limit.
+    pub(crate) fn limit(&self, bits_per_s: u64) {
+        self.inner.limit.store(bits_per_s, Ordering::Release);
     }
 
     /// Forwards new connections again.
@@ -129,7 +139,18 @@ impl Inner {
 
     fn pump(&self, mut from: TcpStream, mut to: TcpStream) {
         let mut chunk = vec![0; CHUNK];
-        while let Ok(count @ 1..) = from.read(&mut chunk) {
+        loop {
+            let limit = self.limit.load(Ordering::Acquire);
+            let most = if limit > 0 { SLOW_CHUNK } else { CHUNK };
+            let Ok(count @ 1..) = from.read(chunk.get_mut(..most).unwrap_or_default()) else {
+                break;
+            };
+            if limit > 0 {
+                let bits = u32::try_from(count).unwrap_or(u32::MAX).saturating_mul(8);
+                std::thread::sleep(
+                    Duration::from_secs(1) * bits / u32::try_from(limit).unwrap_or(u32::MAX),
+                );
+            }
             let passes = !self.cut.load(Ordering::Acquire);
             if passes && to.write_all(chunk.get(..count).unwrap_or_default()).is_err() {
                 break;

@@ -176,9 +176,10 @@ impl Links {
         (settings.policy, settings.carrier) = (policy, carrier);
     }
 
-    /// Measures a link with trains of probes, which may precede any sample. Effective from the next [`Self::follow`].
-    pub(in crate::control) fn set_measured(&mut self, link: &str) {
-        self.settings.entry(link.to_owned()).or_default().measured = true;
+    /// Sets whether a link is measured with trains of probes, which may precede any sample. Effective from the next
+    /// [`Self::follow`].
+    pub(in crate::control) fn set_measured(&mut self, link: &str, measured: bool) {
+        self.settings.entry(link.to_owned()).or_default().measured = measured;
     }
 
     /// Returns the capacity of a link if it is measured and known.

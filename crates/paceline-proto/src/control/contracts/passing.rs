@@ -84,5 +84,6 @@ fn quality(registry: &Registry, pair: &Pair<'_>, hop: usize) -> StreamQuality {
         contract,
         within: pair.bound(),
         link_bytes_per_s: capacity.map(|capacity| capacity.bytes_per_s()),
+        importance: pair.request.importance,
     }
 }

@@ -9,12 +9,13 @@ const BULK: StreamIndex = StreamIndex(1);
 /// The number of bulk samples, above all of steering.
 const FILLER: u64 = 1 << 40;
 
-/// Two ends, with a bottleneck of some rate and 20 ms in one direction, and 20 ms in the other one.
+/// Two ends, with a bottleneck of some rate in one direction, and a delay in both.
 struct Path {
     now: Instant,
     a: End,
     b: End,
     rate: Capacity,
+    delay: Duration,
     /// The time at which the bottleneck has sent everything.
     free: Instant,
     there: VecDeque<(Instant, Bytes)>,
@@ -38,6 +39,7 @@ impl Path {
             a,
             b,
             rate: Capacity::from_bits_per_s(bits).unwrap(),
+            delay: Duration::from_millis(20),
             free: Instant::ZERO,
             there: VecDeque::new(),
             back: VecDeque::new(),
@@ -57,7 +59,7 @@ impl Path {
     }
 
     fn step(&mut self) {
-        let (now, delay) = (self.now, Duration::from_millis(20));
+        let (now, delay) = (self.now, self.delay);
         if now.as_nanos() % 10_000_000 == 0 {
             self.a.link.handle_sample(now, STEERING, sample(now, self.steering, 100));
             self.steering += 1;
@@ -163,4 +165,63 @@ fn an_idle_link_keeps_its_estimate_and_its_hop() {
     assert!(path.a.hop().is_up());
     let found = path.found();
     assert!(found.estimate.abs_diff(before) <= before / 5, "after a new connection: {found:?}");
+}
+
+#[test]
+fn a_stated_capacity_that_the_link_does_not_have_is_measured() {
+    let mut path = Path::new("20mbit", 2_000_000, true);
+    path.run(Duration::from_secs(3));
+    let found = path.found();
+    assert!((1_500_000..=2_000_000).contains(&found.low), "{found:?}");
+    assert_eq!(path.a.link.contradicted().map(Capacity::bits_per_s), Some(20_000_000));
+    let late = path.late;
+    path.run(Duration::from_secs(10));
+    assert_eq!(path.late, late, "late samples end");
+    path.set_rate(40_000_000);
+    path.run(Duration::from_secs(30));
+    assert_eq!(path.a.link.estimate(), None, "it is as stated");
+    let padding = path.padding;
+    path.run(Duration::from_secs(10));
+    assert_eq!((path.padding, path.a.link.estimate()), (padding, None));
+}
+
+#[test]
+fn a_stated_capacity_holds_without_a_queue_below_the_link() {
+    for (stated, bits, bulk) in [("2mbit", 2_100_000, true), ("20mbit", 2_000_000, false)] {
+        let mut path = Path::new(stated, bits, bulk);
+        path.run(Duration::from_secs(10));
+        assert_eq!((path.a.link.estimate(), path.padding), (None, 0), "{stated} of {bits}");
+    }
+}
+
+#[test]
+fn a_longer_path_does_not_contradict_a_stated_capacity() {
+    let mut path = Path::new("2mbit", 10_000_000, true);
+    path.run(Duration::from_secs(5));
+    path.delay = Duration::from_millis(120);
+    path.run(Duration::from_secs(60));
+    assert_eq!(path.a.link.contradicted(), None);
+    assert_eq!(path.a.link.estimate(), None, "the measurement has ended");
+}
+
+#[test]
+fn a_newly_stated_capacity_replaces_the_measurement() {
+    let mut path = Path::new("20mbit", 2_000_000, true);
+    path.run(Duration::from_secs(5));
+    assert!(path.a.link.set_capacity(path.now, Capacity::from_bits_per_s(1_900_000).unwrap()));
+    path.run(Duration::from_secs(5));
+    assert_eq!((path.a.link.contradicted(), path.a.link.estimate()), (None, None));
+}
+
+#[test]
+fn a_limit_of_the_bytes_in_flight_contradicts_a_stated_capacity_too() {
+    for micros in [100, 2_000] {
+        let mut path = Path::new("20mbit", 20_000_000, true);
+        path.delay = Duration::from_micros(micros);
+        path.run(Duration::from_secs(3));
+        assert_eq!(path.a.link.estimate(), None, "{micros}");
+        path.set_rate(2_000_000);
+        path.run(Duration::from_secs(3));
+        assert!(path.a.link.contradicted().is_some(), "{micros}: {:?}", path.a.link.estimate());
+    }
 }

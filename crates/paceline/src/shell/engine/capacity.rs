@@ -38,8 +38,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Follows the measured capacity of a link. Its scheduler has done so already.
-    pub(super) fn follow_capacity(&mut self, now: Instant, at: usize, capacity: Capacity) {
+    /// Follows the capacity of a link: as measured, or as stated after a measurement that had contradicted it. Its scheduler
+    /// has done so already.
+    pub(super) fn follow_capacity(
+        &mut self,
+        now: Instant,
+        at: usize,
+        (capacity, measured): (Capacity, bool),
+    ) {
+        if let Some(link) = self.links.get(at) {
+            self.control.set_measured(&link.config.name, measured);
+        }
         self.apply_capacity(now, at, capacity);
         self.unmeasured.end(at);
     }

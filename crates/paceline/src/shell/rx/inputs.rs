@@ -21,7 +21,7 @@ pub(crate) enum NeighbourInput {
         peer: Option<PeerName>,
     },
     /// The measured capacity of a link that leads to it, for admission.
-    Capacity { link: usize, capacity: Capacity },
+    Capacity { link: usize, capacity: Capacity, measured: bool },
 }
 
 /// The inputs that the engine has not collected, in the order of their arrival: a hop comes up before its messages, and goes
