@@ -55,6 +55,7 @@ const RUNS: &[(Program, &str, &[&str], Need)] = &[
     (Bench, "storm", &[], Root),
     (Bench, "soak", &[], Nothing),
     (Bench, "schedule", &[], Nothing),
+    (Bench, "whatif", &[], Root),
     (Repro, "christie-1995", &[], Nothing),
     (Repro, "juvva-1999", &[], Nothing),
     (Repro, "narada-2005", &["time"], Nothing),

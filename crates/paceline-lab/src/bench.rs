@@ -32,6 +32,7 @@ mod storm;
 pub(crate) mod tds;
 mod terminal;
 mod time;
+mod whatif;
 mod zenoh;
 
 use anyhow::Result;
@@ -86,6 +87,8 @@ enum Command {
     Playout(playout::Args),
     /// Processes killed and stopped at random: effect on the others and cost
     Soak(soak::Args),
+    /// A repetition in virtual time, compared with the recorded run (needs root)
+    Whatif(whatif::Args),
     /// Nanoseconds, instructions and memory per scheduling decision of every policy
     Schedule(schedule::Args),
     /// Runs one process of a benchmark
@@ -131,6 +134,7 @@ pub(crate) fn run(args: BenchArgs) -> Result<ExitCode> {
         Command::Tds(args) => tds::run(&args),
         Command::Playout(args) => playout::run(&args),
         Command::Soak(args) => soak::run(&args),
+        Command::Whatif(args) => whatif::run(&args),
         Command::Schedule(args) => schedule::run(&args),
         Command::Role(args) => role::run(&args),
         Command::Scenarios(words) => scenario::run(&words),

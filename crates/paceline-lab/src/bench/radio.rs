@@ -8,7 +8,7 @@ mod run;
 mod trace;
 
 use super::netns;
-use super::report::{Report, Section, Table};
+use super::report::{Bound, Report, Section, Table, Unit};
 use super::scenario::trust::Certificates;
 use super::stats::count;
 use super::{OutputArgs, interrupt};
@@ -50,7 +50,12 @@ const HEADINGS: [&str; 15] = [
 ];
 /// The configured capacities: the measured one, and two that somebody could type in.
 const MEASURED: &str = "auto 1mbit..50mbit";
-const CASES: [(&str, &str); 3] = [(MEASURED, "tcp"), (MEASURED, "quic"), ("20mbit", "tcp")];
+const STATED: &str = "20mbit";
+const CASES: [(&str, &str); 3] = [(MEASURED, "tcp"), (MEASURED, "quic"), (STATED, "tcp")];
+/// The comparison of their processor times: pairs of runs, the time of each, and the greatest ratio.
+const TURNS: usize = 7;
+const TURN: Duration = Duration::from_secs(8);
+const COSTS_MOST: f64 = 1.05;
 const SHORT: Duration = Duration::from_secs(6);
 
 pub(super) fn run(args: &Args) -> Result<ExitCode> {
@@ -79,7 +84,31 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         section.table(table);
         report.add(section, &args.output);
     }
+    if !short {
+        report.add(cost(&scratch, &certificates)?, &args.output);
+    }
     report.finish(&args.output)
+}
+
+/// Measures the processor time with a measured and a stated capacity on a steady link, in turn.
+fn cost(scratch: &Scratch, certificates: &Certificates) -> Result<Section> {
+    let mut section =
+        Section::new("processor ms per MB over tcp, in turn").headings(["auto", "20mbit"]);
+    let mut ratios = Vec::new();
+    for turn in 1..=TURNS {
+        let spent = [MEASURED, STATED].map(|capacity| {
+            let rates = Trace::Steady.sampled(TURN);
+            Run { capacity, protocol: "tcp", rates }.measure(scratch, certificates)
+        });
+        let [auto, stated] = spent;
+        let (auto, stated) = (auto?.processor, stated?.processor);
+        section.show(&format!("turn {turn}"), Unit::Count, auto, stated);
+        ratios.push(auto / stated);
+    }
+    ratios.sort_by(f64::total_cmp);
+    let middle = ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN);
+    section.must("median ratio", Unit::Ratio, middle, f64::NAN, Bound::AtMost(COSTS_MOST));
+    Ok(section)
 }
 
 fn figures(seen: &Seen) -> Vec<f64> {
