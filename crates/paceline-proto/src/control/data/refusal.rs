@@ -24,7 +24,7 @@ pub struct Refusal {
     /// The link of that node that cannot carry the stream; empty if no link is the reason. For
     /// [`RefusalReason::Rights`], the name of the node without the right.
     pub link: String,
-    /// The class of that link; empty if the link has no classes.
+    /// The class of that link; empty if the link has no classes. For [`RefusalReason::Medium`], the name of the medium.
     pub class: String,
     /// The bytes per second that the stream needs on the link in addition to existing promises. For
     /// [`RefusalReason::Deadlines`], the rate that all streams together need while the most bytes are due.
@@ -112,6 +112,13 @@ pub enum RefusalReason {
         /// The most bytes that all streams together could have queued on the node.
         needed: u64,
         /// The size of the buffer.
+        available: u64,
+    },
+    /// The links of the shared medium of the link need more than the medium has. Both figures are in bits per second.
+    Medium {
+        /// The least rate that the contracts of all links and this one need.
+        needed: u64,
+        /// The sum of the rates that all links may have.
         available: u64,
     },
     /// The node did not answer repeated requests on the path, or gave no reliable answer.
@@ -208,6 +215,7 @@ impl Refusal {
             | RefusalReason::NoGuarantee { .. }
             | RefusalReason::Buffer { .. }
             | RefusalReason::HostBuffer { .. }
+            | RefusalReason::Medium { .. }
             | RefusalReason::NoAnswer
             | RefusalReason::BitRate { .. }
             | RefusalReason::Opposite { .. }
@@ -238,6 +246,7 @@ impl Refusal {
                 | RefusalReason::Processor { .. }
                 | RefusalReason::Buffer { .. }
                 | RefusalReason::HostBuffer { .. }
+                | RefusalReason::Medium { .. }
         )
     }
 
@@ -405,7 +414,7 @@ impl fmt::Display for Refusal {
         }
         let link = format!("link '{}' of '{}'", self.link, self.node_name);
         let on = match self.class.as_str() {
-            "" => link,
+            "" => link.clone(),
             class => format!("class '{class}' of {link}"),
         };
         match self.reason {
@@ -434,6 +443,15 @@ impl fmt::Display for Refusal {
             RefusalReason::HostBuffer { needed, available } => {
                 self.fmt_host_buffer(f, needed, available)
             }
+            RefusalReason::Medium { needed, available } => write!(
+                f,
+                "the medium '{}' of {link} can't carry it: with existing contracts its links would need {}, of at \
+                 most {}; {}",
+                self.class,
+                BitRate(needed.div_ceil(8)),
+                BitRate(available / 8),
+                self.offer,
+            ),
             RefusalReason::NoGuarantee { why } => write!(f, "{on} {why}"),
             RefusalReason::NoAnswer => write!(
                 f,
