@@ -45,10 +45,6 @@ const PARTS_TO_JOIN: u64 = 2;
 pub const DETECTION: Duration = Duration::from_secs(3);
 /// The most links of one medium; others keep the least rate, and get no contracts.
 pub const MEDIUM_LINKS_MAX: usize = (PARTS - PARTS_TO_JOIN) as usize;
-/// The lowest capacity of a medium, in bits per second.
-pub const MEDIUM_CAPACITY_MIN: u64 = 64_000;
-/// The longest time of [`Medium::access`].
-pub const ACCESS_MAX: Duration = Duration::from_secs(1);
 
 /// The medium of a link, as its node is configured.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -62,6 +58,19 @@ pub struct Medium {
     /// On a token ring that is twice the target token rotation time. A sample in one frame then takes at most
     /// 2·TTRT, and one in several frames L + 2·TTRT, where L is the time that the link needs for all of them.
     pub access: Duration,
+}
+
+impl Medium {
+    /// The lowest capacity, in bits per second.
+    pub const CAPACITY_MIN: u64 = 64_000;
+    /// The longest [access time](Self::access).
+    pub const ACCESS_MAX: Duration = Duration::from_secs(1);
+
+    /// Returns a medium on which no frame waits.
+    #[must_use]
+    pub fn new(name: &str, capacity: Capacity) -> Self {
+        Self { name: name.to_owned(), capacity, access: Duration::ZERO }
+    }
 }
 
 /// Returns the sum of the rates that all links of a medium may have, in bits per second.

@@ -136,6 +136,7 @@ impl Node {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
             config.audit = audit.clone();
             config.serves_users = gate.has_policy();
+            config.capacity = config.bounded_capacity();
             declare_link(&mut control, &config);
             let (link, thread) =
                 open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;
@@ -453,6 +454,9 @@ fn declare_link(control: &mut Control, config: &LinkConfig) {
     // An invalid tree is an error of `open_link`.
     control.set_classes(&config.name, classes(config).ok().flatten());
     config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
+    if let Some(medium) = &config.medium {
+        control.set_medium(&config.name, medium.clone());
+    }
 }
 
 /// Starts the thread of a node's clock, or follows the clock of the host's node if the node has neither servers nor

@@ -30,6 +30,7 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
         ("DELIVERY BY TIME", super::timed::table(document)),
         ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
+        ("MEDIA", super::media::table(document)),
         ("CLASSES", classes(document)),
         ("STREAMS", streams(document)),
     ];
@@ -260,7 +261,7 @@ fn buffers(document: &StatusDocument) -> Table {
 }
 
 /// Returns every link with its node.
-fn all_links(document: &StatusDocument) -> impl Iterator<Item = (&NodeStatus, &LinkStatus)> {
+pub(super) fn all_links(document: &StatusDocument) -> impl Iterator<Item = (&NodeStatus, &LinkStatus)> {
     document.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)))
 }
 
@@ -303,6 +304,9 @@ fn links(document: &StatusDocument) -> Table {
 
 /// Returns the capacity, with the state of its measurement.
 fn capacity(link: &LinkStatus) -> String {
+    if let Some(medium) = &link.medium {
+        return format!("{} of '{}'", show::bits(medium.allotted_bits_per_s), medium.name);
+    }
     let bits = link.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits);
     match &link.measured {
         Some(found) if found.estimate_bits_per_s == 0 => found.state.to_string(),
@@ -401,11 +405,11 @@ fn of_contract(contracted: bool, count: u64) -> String {
 /// The names of nodes.
 type Names<'a> = BTreeMap<NodeId, &'a str>;
 
-fn names(document: &StatusDocument) -> Names<'_> {
+pub(super) fn names(document: &StatusDocument) -> Names<'_> {
     document.nodes.iter().map(|node| (node.id, node.name.as_str())).collect()
 }
 
-fn named(names: &Names<'_>, id: NodeId) -> String {
+pub(super) fn named(names: &Names<'_>, id: NodeId) -> String {
     names.get(&id).map_or_else(|| id.to_string(), |name| (*name).to_owned())
 }
 

@@ -252,7 +252,6 @@ proptest! {
             prop_assert!(air.sum() <= CAPACITY, "{}", air.sum());
         }
         air.run(5_000);
-        prop_assert!(air.sum() <= ALL, "{}", air.sum());
         for subscription in asked {
             air.net.unsubscribe(subscription);
         }

@@ -98,6 +98,14 @@ fn link() -> LinkStatus {
             high_bits_per_s: None,
             contracts_bits_per_s: 1_800_000,
         }),
+        medium: Some(MediumStatus {
+            name: "air".to_owned(),
+            capacity_bits_per_s: 1_875_000,
+            allotted_bits_per_s: 700_000,
+            reserved_bits_per_s: 900_000,
+            links: 3,
+            manager: NodeId(4),
+        }),
         use_bits_per_s: Some(7),
         hops: vec![NodeId(8)],
         neighbours: vec![NeighbourStatus {

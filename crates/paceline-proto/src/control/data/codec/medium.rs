@@ -3,8 +3,7 @@
 use crate::control::data::ids::NAME_BYTES_MAX;
 use crate::ids::NodeId;
 use crate::medium::{
-    ACCESS_MAX, Allotment, Allotments, Holding, MEDIUM_CAPACITY_MIN, MEDIUM_LINKS_MAX, Medium,
-    MediumLink,
+    Allotment, Allotments, Holding, MEDIUM_LINKS_MAX, Medium, MediumLink,
 };
 use crate::wire::{Reader, WireError, Writer};
 use paceline_sched::{Capacity, Duration};
@@ -35,9 +34,9 @@ pub(in crate::control) fn put_medium(out: &mut Vec<u8>, of: &MediumLink) {
 pub(in crate::control) fn read_medium(reader: &mut Reader) -> Result<MediumLink, WireError> {
     let name = reader.text(NAME_BYTES_MAX, "medium")?;
     let bits = reader.varint("capacity of a medium")?;
-    let capacity = Capacity::from_bits_per_s(bits).ok().filter(|_| bits >= MEDIUM_CAPACITY_MIN);
+    let capacity = Capacity::from_bits_per_s(bits).ok().filter(|_| bits >= Medium::CAPACITY_MIN);
     let capacity = capacity.ok_or(WireError::Invalid("capacity of a medium"))?;
-    let access = reader.varint_max(ACCESS_MAX.as_nanos(), "access to a medium")?;
+    let access = reader.varint_max(Medium::ACCESS_MAX.as_nanos(), "access to a medium")?;
     let medium = Medium { name, capacity, access: Duration::from_nanos(access) };
     let link = reader.text(NAME_BYTES_MAX, "link name")?;
     let manager = NodeId(reader.u64("manager")?);
