@@ -6,8 +6,8 @@
 use super::api::State;
 use paceline::delivery::TimedStatus;
 use paceline::status::{
-    BufferStatus, ClassStatus, Drops, LinkStatus, MediumStatus, NodeStatus, PublisherStatus, StreamStatus,
-    SubscriptionHealth, SubscriptionStatus,
+    BufferStatus, ClassStatus, Drops, LinkStatus, MediumStatus, NodeStatus, PublisherStatus,
+    StreamStatus, SubscriptionHealth, SubscriptionStatus,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -327,7 +327,8 @@ fn write_medium(to: &mut Families, at: &Labels, medium: &MediumStatus) {
     to.gauge("paceline_link_medium_allotted_bits_per_second", help, &at, bits);
     let help = "Sum of the rates that the contracts of all links of the medium need.";
     to.gauge("paceline_link_medium_reserved_bits_per_second", help, &at, reserved);
-    let (help, bits) = ("Sum of the rates that all links of the medium may have.", medium.capacity_bits_per_s);
+    let (help, bits) =
+        ("Sum of the rates that all links of the medium may have.", medium.capacity_bits_per_s);
     to.gauge("paceline_link_medium_capacity_bits_per_second", help, &at, bits);
 }
 

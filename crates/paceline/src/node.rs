@@ -136,7 +136,6 @@ impl Node {
             config.identity = identity.clone().filter(|_| config.tls.is_some());
             config.audit = audit.clone();
             config.serves_users = gate.has_policy();
-            config.capacity = config.bounded_capacity();
             declare_link(&mut control, &config);
             let (link, thread) =
                 open_link(introduction, links.len(), config, &sources, (&commands, &vitals))?;

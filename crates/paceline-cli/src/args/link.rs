@@ -55,7 +55,9 @@ impl MediumSpec {
         let Self { name, capacity, access } = self;
         let Some(name) = name else {
             let given = capacity.map(|_| "medium_capacity").or(access.map(|_| "medium_access"));
-            let lacks = |key| Err(format!("{key} needs a medium: give medium=NAME, such as medium=field-radio"));
+            let lacks = |key| {
+                Err(format!("{key} needs a medium: give medium=NAME, such as medium=field-radio"))
+            };
             return given.map_or(Ok(None), lacks);
         };
         let own = link.map(|capacity| match capacity {
@@ -67,7 +69,9 @@ impl MediumSpec {
         });
         let own = own.transpose()?;
         let lacks = || {
-            format!("medium '{name}' has no capacity: give medium_capacity=2mbit, which all its links share")
+            format!(
+                "medium '{name}' has no capacity: give medium_capacity=2mbit, which all its links share"
+            )
         };
         let mut medium = Medium::new(name, capacity.or(own).ok_or_else(lacks)?);
         medium.access = access.unwrap_or_default().into();
@@ -333,9 +337,15 @@ mod tests {
                 "listen=tcp/[::1]:1,policy=dwcs-original-order",
                 "drr, wf2q+, hfsc, rcsp, stop-and-go or rpq",
             ),
-            ("listen=tcp/[::1]:1,medium=air", "medium 'air' has no capacity: give medium_capacity=2mbit"),
+            (
+                "listen=tcp/[::1]:1,medium=air",
+                "medium 'air' has no capacity: give medium_capacity=2mbit",
+            ),
             ("listen=tcp/[::1]:1,medium=air,capacity=auto", "medium 'air' needs a fixed capacity"),
-            ("listen=tcp/[::1]:1,medium_access=1ms", "medium_access needs a medium: give medium=NAME"),
+            (
+                "listen=tcp/[::1]:1,medium_access=1ms",
+                "medium_access needs a medium: give medium=NAME",
+            ),
             ("listen=tcp/[::1]:1,medium_access=2s", "medium_access '2s': must be at most 1 s"),
             ("listen=tcp/[::1]:1,medium=air,medium_capacity=auto", "must be fixed, such as 2mbit"),
             ("listen=tcp/[::1]:1,medium_capacity=0bit", "medium_capacity '0bit'"),

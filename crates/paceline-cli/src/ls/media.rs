@@ -1,12 +1,12 @@
 //! The table of shared media.
 
-use super::view::{all_links, named, names};
+use paceline::status::NodeId;
 use paceline_http::status::StatusDocument;
 use paceline_tool::show;
 use paceline_tool::table::{Align::Left, Align::Right, Table};
 
-/// Returns a row for each link on a medium.
-pub(super) fn table(document: &StatusDocument) -> Table {
+/// Returns a row for each link on a medium. `named` returns the name of a node.
+pub(super) fn table(document: &StatusDocument, named: impl Fn(NodeId) -> String) -> Table {
     let mut table = Table::new(&[
         ("medium", Left),
         ("link", Left),
@@ -16,8 +16,8 @@ pub(super) fn table(document: &StatusDocument) -> Table {
         ("links", Right),
         ("manager", Left),
     ]);
-    let names = names(document);
-    for (node, link) in all_links(document) {
+    let links = document.nodes.iter().flat_map(|node| node.links.iter().map(move |it| (node, it)));
+    for (node, link) in links {
         let Some(medium) = &link.medium else { continue };
         table.row(vec![
             medium.name.clone(),
@@ -26,7 +26,7 @@ pub(super) fn table(document: &StatusDocument) -> Table {
             show::bits(medium.reserved_bits_per_s),
             show::bits(medium.capacity_bits_per_s),
             medium.links.to_string(),
-            named(&names, medium.manager),
+            named(medium.manager),
         ]);
     }
     table

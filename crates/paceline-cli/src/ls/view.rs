@@ -23,6 +23,7 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
                 paceline demo or paceline node\n"
             .to_owned();
     }
+    let names = names(document);
     let parts = [
         ("NODES", nodes(document)),
         ("PUBLISHERS", publishers(document)),
@@ -30,12 +31,11 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
         ("DELIVERY BY TIME", super::timed::table(document)),
         ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
-        ("MEDIA", super::media::table(document)),
+        ("MEDIA", super::media::table(document, |id| named(&names, id))),
         ("CLASSES", classes(document)),
         ("STREAMS", streams(document)),
     ];
     let mut out = table::titled(&parts);
-    let names = names(document);
     document.nodes.iter().for_each(|node| add_notes(&mut out, node, &names));
     for (node, link) in all_links(document) {
         if link.repairs.repeated > 0 || link.repairs.given_up > 0 {
@@ -261,7 +261,7 @@ fn buffers(document: &StatusDocument) -> Table {
 }
 
 /// Returns every link with its node.
-pub(super) fn all_links(document: &StatusDocument) -> impl Iterator<Item = (&NodeStatus, &LinkStatus)> {
+fn all_links(document: &StatusDocument) -> impl Iterator<Item = (&NodeStatus, &LinkStatus)> {
     document.nodes.iter().flat_map(|node| node.links.iter().map(move |link| (node, link)))
 }
 
@@ -405,11 +405,11 @@ fn of_contract(contracted: bool, count: u64) -> String {
 /// The names of nodes.
 type Names<'a> = BTreeMap<NodeId, &'a str>;
 
-pub(super) fn names(document: &StatusDocument) -> Names<'_> {
+fn names(document: &StatusDocument) -> Names<'_> {
     document.nodes.iter().map(|node| (node.id, node.name.as_str())).collect()
 }
 
-pub(super) fn named(names: &Names<'_>, id: NodeId) -> String {
+fn named(names: &Names<'_>, id: NodeId) -> String {
     names.get(&id).map_or_else(|| id.to_string(), |name| (*name).to_owned())
 }
 

@@ -81,7 +81,11 @@ impl Air {
                 let medium = &link["medium"];
                 if !medium.is_null() {
                     let manager = name(&medium["manager"]).unwrap_or_default();
-                    media.push((node["name"].as_str().unwrap().to_owned(), medium.clone(), manager));
+                    media.push((
+                        node["name"].as_str().unwrap().to_owned(),
+                        medium.clone(),
+                        manager,
+                    ));
                 }
             }
         }
@@ -89,7 +93,11 @@ impl Air {
     }
 
     /// Waits until the media of all `links` satisfy a condition.
-    fn wait(&self, what: &str, fits: impl Fn(&[(String, Value, String)]) -> bool) -> Vec<(String, Value, String)> {
+    fn wait(
+        &self,
+        what: &str,
+        fits: impl Fn(&[(String, Value, String)]) -> bool,
+    ) -> Vec<(String, Value, String)> {
         let until = Instant::now() + LIMIT;
         loop {
             let media = self.media(&self.receiver);
@@ -124,11 +132,18 @@ fn three_hosts_share_a_medium_and_another_node_takes_over_when_the_manager_is_ki
         let media = air.wait("the contract is reserved", |media| reserved(media) > least);
         assert!(sum(&media) <= ALL, "{media:?}");
     }
-    let refused = air.receiver.run(&["sub", "d", "--within", "400ms", "--require", "--timeout", "20s"]);
+    let refused =
+        air.receiver.run(&["sub", "d", "--within", "400ms", "--require", "--timeout", "20s"]);
     assert_ne!(refused.code, Some(0), "{refused:?}");
     let text = format!("{refused:?}");
-    assert!(text.contains("the medium 'field-radio' of link 'radio' of 'right' can't carry it"), "{text}");
-    assert!(text.contains("of at most 1.87 Mbit/s") || text.contains("of at most 1.88 Mbit/s"), "{text}");
+    assert!(
+        text.contains("the medium 'field-radio' of link 'radio' of 'right' can't carry it"),
+        "{text}"
+    );
+    assert!(
+        text.contains("of at most 1.87 Mbit/s") || text.contains("of at most 1.88 Mbit/s"),
+        "{text}"
+    );
     let at = air.nodes.iter().position(|(name, _)| *name == manager).unwrap();
     let (_, node) = air.nodes.remove(at);
     node.signal(Signal::KILL);
@@ -143,6 +158,7 @@ fn three_hosts_share_a_medium_and_another_node_takes_over_when_the_manager_is_ki
     let media = air.wait("the next request is granted", |media| reserved(media) > least);
     assert!(sum(&media) <= ALL, "{media:?}");
     granted.clear();
-    let media = air.wait("everything is released", |media| media.len() == 2 && reserved(media) == 0);
+    let media =
+        air.wait("everything is released", |media| media.len() == 2 && reserved(media) == 0);
     assert!(sum(&media) <= ALL, "{media:?}");
 }

@@ -10,10 +10,10 @@ use super::{
 use paceline::delivery::TimedStatus;
 use paceline::status::{
     BufferStatus, ClassStatus, DropReason, ElasticStatus, LinkCounters, LinkStatus,
-    MeasuredCapacity, MediumStatus, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth, NodeStatus,
-    ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs, RequestedForm,
-    Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus, SubscriptionHealth,
-    SubscriptionStatus, SummedAges, UnreadStatus,
+    MeasuredCapacity, MediumStatus, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth,
+    NodeStatus, ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs,
+    RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus,
+    SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus,
 };
 use paceline::time::{ClockReport, SourceReport, TimeService};
 use std::path::Path;

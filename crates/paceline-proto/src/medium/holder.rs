@@ -20,8 +20,7 @@ impl Holder {
     /// Creates a link that sends at the rate `least` and can use `most`, in bits per second.
     pub(crate) const fn new(key: LinkKey, (least, most): (u64, u64)) -> Self {
         let holds = if least < most { least } else { most };
-        let holding =
-            Holding { manager: key.0, term: 0, seen: 0, holds, need: 0, wants: 0, most };
+        let holding = Holding { manager: key.0, term: 0, seen: 0, holds, need: 0, wants: 0, most };
         Self { key, holding, past: BTreeMap::new() }
     }
 

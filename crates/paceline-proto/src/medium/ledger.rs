@@ -1,6 +1,8 @@
 //! The ledger of a manager.
 
-use super::{Allotment, Allotments, DETECTION, Holding, LinkKey, MEDIUM_LINKS_MAX, allottable, least_rate};
+use super::{
+    Allotment, Allotments, DETECTION, Holding, LinkKey, MEDIUM_LINKS_MAX, allottable, least_rate,
+};
 use crate::ids::NodeId;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -64,7 +66,10 @@ impl Ledger {
     /// Returns the announcement.
     pub(crate) fn allotments(&self) -> Allotments {
         let given = self.links.iter().filter(|(_, entry)| entry.given.number > 0);
-        Allotments { term: self.term, links: given.map(|(key, entry)| (*key, entry.given)).collect() }
+        Allotments {
+            term: self.term,
+            links: given.map(|(key, entry)| (*key, entry.given)).collect(),
+        }
     }
 
     /// Returns the instant at which to call [`Self::follow`] again without news; [`Instant::FAR`] if never.
@@ -115,8 +120,7 @@ impl Ledger {
     /// Returns true while links may have more than they have announced, or may be unknown.
     fn is_collecting(&self, now: Instant) -> bool {
         let silent = |entry: &Entry| entry.lost.is_none() && !self.follows(entry);
-        now < self.hears_until
-            || now < self.begun + DETECTION && self.links.values().any(silent)
+        now < self.hears_until || now < self.begun + DETECTION && self.links.values().any(silent)
     }
 
     /// Returns the rate that each link should have, and true if its contracts may need more.
@@ -125,7 +129,8 @@ impl Ledger {
         let need = |entry: &Entry| entry.holding.need.min(entry.holding.holds);
         let all = allottable(capacity);
         let needs = present().fold(0, |sum: u64, (_, entry)| sum.saturating_add(need(entry)));
-        if needs > all {
+        // Contracts may use the part for joining links that they got as such.
+        if needs > capacity {
             let needs = present().map(|(key, entry)| (*key, need(entry))).collect();
             return forced(all, least_rate(capacity), needs);
         }
@@ -151,7 +156,8 @@ impl Ledger {
         }
         let step = (capacity / STEPS).max(1);
         let share = rest / (targets.len() as u64).max(1) / step * step;
-        let shared = |(key, (bits, most)): (LinkKey, (u64, u64))| (key, ((bits + share).min(most), false));
+        let shared =
+            |(key, (bits, most)): (LinkKey, (u64, u64))| (key, ((bits + share).min(most), false));
         targets.into_iter().map(shared).collect()
     }
 

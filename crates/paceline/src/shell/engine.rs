@@ -408,7 +408,9 @@ impl Engine {
                     self.notify_ends(key, event, PublisherEvent::Withdrawn(subscription));
                 }
                 output @ ControlOutput::Warned { .. } => self.warned(output),
-                ControlOutput::Allotted { link, capacity } => self.follow_allotment(&link, capacity),
+                ControlOutput::Allotted { link, capacity } => {
+                    self.follow_allotment(&link, capacity)
+                }
                 ControlOutput::NoSpare { refusal } => {
                     self.notify(refusal.subscription, SubscriberEvent::NoSpare(refusal));
                 }

@@ -9,8 +9,8 @@ use crate::control::data::spec::HopInfo;
 use crate::control::membership::registry::Registry;
 use crate::ids::{NodeId, PublisherId};
 use crate::plan::StreamNames;
-use paceline_admit::ledger::Amounts;
 use paceline_admit::cpu::{BestEffortRegulator, CpuBudget, CpuCost};
+use paceline_admit::ledger::Amounts;
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
 use paceline_admit::{AdmissionTest, LinkParameters, QueueSpace};
 use paceline_sched::curve::RATE_MAX;
@@ -74,8 +74,9 @@ struct Settings {
 #[derive(Debug)]
 struct Line {
     id: LinkId,
-    /// The capacity, and that of the link without the bound by its rate on a shared medium.
+    /// The capacity, bounded by the rate on a shared medium.
     capacity: Option<Capacity>,
+    /// The capacity of the link itself.
     nominal: Option<Capacity>,
     settings: Settings,
     /// The classes by name, including those that were removed.
@@ -215,7 +216,11 @@ impl Links {
     }
 
     /// Returns the admission parameters of a link without classes at a capacity of `bits` per second.
-    pub(in crate::control) fn parameters_at(&self, link: &str, bits: u64) -> Option<LinkParameters> {
+    pub(in crate::control) fn parameters_at(
+        &self,
+        link: &str,
+        bits: u64,
+    ) -> Option<LinkParameters> {
         let line = self.known.get(link)?;
         Some(self.limited(line, line.parameters(Some(Capacity::from_bits_per_s(bits).ok()?))))
     }
@@ -339,7 +344,6 @@ impl Links {
                 classes: BTreeMap::new(),
             });
             line.nominal = capacity;
-            // A link without a capacity of its own has that of the medium.
             let bound = |own: Capacity| settings.allotment.map_or(own, |it| it.min(own));
             (line.capacity, line.settings) = (capacity.map(bound), settings);
             let named = line.tree().cloned();

@@ -62,8 +62,7 @@ impl State {
 
 impl Control {
     /// Sets the medium of a link, or other parameters of it. Its rate is output as [`ControlOutput::Allotted`]; it is the least
-    /// one until the medium has a manager. The [capacity](crate::control::HopInfo::capacity) of the link's hops bounds it,
-    /// and must not exceed that of the medium.
+    /// one until the medium has a manager. The [capacity](crate::control::HopInfo::capacity) of the link's hops bounds it, too.
     ///
     /// The link has neither classes nor a measured capacity.
     pub fn set_medium(&mut self, link: &str, medium: Medium) {
@@ -93,7 +92,7 @@ impl Control {
         Some((members.view(&own.medium)?, holds))
     }
 
-    /// Follows the managers of the media of this node, and manages those of which it is the manager.
+    /// Follows the managers of the media of this node, and keeps the ledgers of its own.
     pub(in crate::control) fn follow_media(&mut self) {
         if self.contracts.media.links.is_empty() {
             return;
@@ -140,7 +139,8 @@ impl Control {
         }
         let capacity = members.capacity().unwrap_or(own.medium.capacity.bits_per_s());
         let most = links.nominal(link).unwrap_or(own.medium.capacity).bits_per_s();
-        let holder = own.holder.get_or_insert_with(|| Holder::new(key, (least_rate(capacity), most)));
+        let holder =
+            own.holder.get_or_insert_with(|| Holder::new(key, (least_rate(capacity), most)));
         let reserved = links.reserved(reservations, link);
         if own.need.0 != reserved {
             own.need = (reserved, links.least(reservations, link));
@@ -158,7 +158,10 @@ impl Control {
         if holding.holds != before {
             self.set_rate(link, holding.holds);
         }
-        self.announce_medium(key, MediumLink { medium, link: link.to_owned(), holding, allotments });
+        self.announce_medium(
+            key,
+            MediumLink { medium, link: link.to_owned(), holding, allotments },
+        );
     }
 
     /// Keeps the ledger of a medium if this node is its manager.
@@ -178,7 +181,8 @@ impl Control {
         *last = ledger.last();
         let link = MediumLink { allotments: Some(ledger.allotments()), ..link.clone() };
         // An entry that is no longer the first one of a manager has no allotments.
-        let others = members.of_node(me).filter(|(other, it)| *other != key && it.allotments.is_some());
+        let others =
+            members.of_node(me).filter(|(other, it)| *other != key && it.allotments.is_some());
         let others: Vec<(LinkKey, MediumLink)> =
             others.map(|(key, it)| (key, MediumLink { allotments: None, ..it.clone() })).collect();
         self.announce_medium(key, link);
@@ -192,7 +196,7 @@ impl Control {
         }
     }
 
-    /// Sets the rate of a link, which its pacer follows before the others learn of it.
+    /// Sets the rate of a link. Its pacer follows before other nodes know.
     fn set_rate(&mut self, link: &str, bits: u64) {
         self.allot(link, bits);
         self.follow_links();

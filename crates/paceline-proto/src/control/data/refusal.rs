@@ -360,6 +360,16 @@ impl Refusal {
         )
     }
 
+    fn fmt_medium(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
+        let (needed, available) = (BitRate(needed.div_ceil(8)), BitRate(available / 8));
+        write!(
+            f,
+            "the medium '{}' of link '{}' of '{}' can't carry it: with existing contracts its links would need \
+             {needed}, of at most {available}; {}",
+            self.class, self.link, self.node_name, self.offer,
+        )
+    }
+
     fn fmt_opposite(&self, f: &mut fmt::Formatter<'_>, missing: bool) -> fmt::Result {
         let (tag, node) = (&self.link, &self.node_name);
         if missing {
@@ -414,7 +424,7 @@ impl fmt::Display for Refusal {
         }
         let link = format!("link '{}' of '{}'", self.link, self.node_name);
         let on = match self.class.as_str() {
-            "" => link.clone(),
+            "" => link,
             class => format!("class '{class}' of {link}"),
         };
         match self.reason {
@@ -443,15 +453,7 @@ impl fmt::Display for Refusal {
             RefusalReason::HostBuffer { needed, available } => {
                 self.fmt_host_buffer(f, needed, available)
             }
-            RefusalReason::Medium { needed, available } => write!(
-                f,
-                "the medium '{}' of {link} can't carry it: with existing contracts its links would need {}, of at \
-                 most {}; {}",
-                self.class,
-                BitRate(needed.div_ceil(8)),
-                BitRate(available / 8),
-                self.offer,
-            ),
+            RefusalReason::Medium { needed, available } => self.fmt_medium(f, needed, available),
             RefusalReason::NoGuarantee { why } => write!(f, "{on} {why}"),
             RefusalReason::NoAnswer => write!(
                 f,
@@ -624,6 +626,13 @@ mod tests {
             refusal.to_string(),
             "the processor of 'ship' can't carry it: with existing contracts it would take 520 ms \
              of each second, of at most 500 ms; try --loss 1/5"
+        );
+        refusal.class = "field-radio".into();
+        refusal.reason = RefusalReason::Medium { needed: 2_300_000, available: 1_875_000 };
+        assert_eq!(
+            refusal.to_string(),
+            "the medium 'field-radio' of link 'radio0' of 'ship' can't carry it: with existing contracts its links \
+             would need 2.30 Mbit/s, of at most 1.87 Mbit/s; try --loss 1/5"
         );
         refusal.reason = RefusalReason::SizeAboveSource {
             asked: Size { width: 640, height: 480 },

@@ -114,7 +114,8 @@ impl Network {
     /// Lets `one` notice after a while that `other` is gone.
     fn lose(&mut self, one: u64, other: u64) {
         let at = self.now + self.random.time(2_000);
-        let Some(known) = self.nodes.get_mut(&one).and_then(|node| node.known.get_mut(&other)) else {
+        let Some(known) = self.nodes.get_mut(&one).and_then(|node| node.known.get_mut(&other))
+        else {
             return;
         };
         known.arriving.retain(|(at, _)| *at < self.now);
@@ -184,9 +185,7 @@ impl Network {
 
     fn view(&self, node: &Node) -> BTreeMap<LinkKey, Holding> {
         let others = node.known.iter().filter(|(_, known)| known.reachable);
-        others
-            .filter_map(|(id, known)| Some((key(*id), known.record.as_ref()?.holding)))
-            .collect()
+        others.filter_map(|(id, known)| Some((key(*id), known.record.as_ref()?.holding))).collect()
     }
 
     /// Lets a node follow what it knows, and announces the result.

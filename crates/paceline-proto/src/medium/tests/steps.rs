@@ -2,8 +2,8 @@
 
 use crate::ids::NodeId;
 use crate::medium::{
-    Allotment, Allotments, DETECTION, Holder, Holding, Ledger, LinkKey, MEDIUM_LINKS_MAX, allottable,
-    least_rate,
+    Allotment, Allotments, DETECTION, Holder, Holding, Ledger, LinkKey, MEDIUM_LINKS_MAX,
+    allottable, least_rate,
 };
 use paceline_sched::Instant;
 use std::collections::BTreeMap;
@@ -30,7 +30,10 @@ struct Links {
 impl Links {
     fn new(nodes: u64) -> Self {
         let holder = |node| (key(node), Holder::new(key(node), (LEAST, CAPACITY)));
-        Self { ledger: Ledger::new(Instant::ZERO, NodeId(1), 0), holders: (1..=nodes).map(holder).collect() }
+        Self {
+            ledger: Ledger::new(Instant::ZERO, NodeId(1), 0),
+            holders: (1..=nodes).map(holder).collect(),
+        }
     }
 
     fn holdings(&self) -> BTreeMap<LinkKey, Holding> {
@@ -108,10 +111,13 @@ fn a_smaller_capacity_takes_contracts_of_the_highest_identities_first() {
 fn a_new_manager_raises_nothing_before_it_has_heard_every_link() {
     let mut links = Links::new(2);
     let mut silent = Holder::new(key(3), (LEAST, CAPACITY));
-    silent.follow(NodeId(0), Some(&Allotments {
-        term: 1,
-        links: [(key(3), Allotment { number: 1, bits: 2_000_000, forced: false })].into(),
-    }));
+    silent.follow(
+        NodeId(0),
+        Some(&Allotments {
+            term: 1,
+            links: [(key(3), Allotment { number: 1, bits: 2_000_000, forced: false })].into(),
+        }),
+    );
     links.holders.insert(key(3), silent.clone());
     for millis in [1_001, 3_999] {
         let holdings = links.holdings();

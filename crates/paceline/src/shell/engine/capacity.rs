@@ -90,7 +90,8 @@ impl Engine {
             };
             self.differing.insert(name.clone(), (node, bits));
             let other = self.control.name(node).unwrap_or_default();
-            let shown = |bits| Capacity::from_bits_per_s(bits).map_or(String::new(), |it| it.to_string());
+            let shown =
+                |bits| Capacity::from_bits_per_s(bits).map_or(String::new(), |it| it.to_string());
             tracing::warn!(
                 "link '{name}': this node states {} for medium '{}', and '{other}' states {}; the smallest \
                  one of all nodes counts, {}: give it the same capacity on all nodes",

@@ -2,7 +2,9 @@
 
 use crate::control::membership::registry::Registry;
 use crate::ids::NodeId;
-use crate::medium::{Allotments, Holding, LinkKey, Medium, MediumLink, MediumView, allottable, least_rate};
+use crate::medium::{
+    Allotments, Holding, LinkKey, Medium, MediumLink, MediumView, allottable, least_rate,
+};
 use std::collections::BTreeMap;
 
 /// The links of a medium.
@@ -10,8 +12,9 @@ pub(super) struct Members<'r>(BTreeMap<LinkKey, &'r MediumLink>);
 
 impl<'r> Members<'r> {
     pub(super) fn of(registry: &'r Registry, name: &str) -> Self {
-        let reachable =
-            registry.all().filter(|(node, _)| *node == registry.me() || registry.is_reachable(*node));
+        let reachable = registry
+            .all()
+            .filter(|(node, _)| *node == registry.me() || registry.is_reachable(*node));
         let links = reachable.flat_map(|(node, record)| {
             record.media.iter().map(move |(index, link)| ((node, *index), link))
         });
@@ -61,7 +64,8 @@ impl<'r> Members<'r> {
         let sum = |rate: fn(&Holding) -> u64| {
             self.0.values().fold(0, |sum: u64, link| sum.saturating_add(rate(&link.holding)))
         };
-        let bits = |(key, link): (&LinkKey, &&MediumLink)| (key.0, link.medium.capacity.bits_per_s());
+        let bits =
+            |(key, link): (&LinkKey, &&MediumLink)| (key.0, link.medium.capacity.bits_per_s());
         Some(MediumView {
             name: own.name.clone(),
             capacity,

@@ -1,4 +1,4 @@
-//! Requests that the rate of a link on a shared medium does not carry, and the rate that the others leave.
+//! Requests beyond the rate of a link on a shared medium, and the rate that other links leave.
 
 use super::super::links::Links;
 use super::least;

@@ -2,9 +2,7 @@
 
 use crate::control::data::ids::NAME_BYTES_MAX;
 use crate::ids::NodeId;
-use crate::medium::{
-    Allotment, Allotments, Holding, MEDIUM_LINKS_MAX, Medium, MediumLink,
-};
+use crate::medium::{Allotment, Allotments, Holding, MEDIUM_LINKS_MAX, Medium, MediumLink};
 use crate::wire::{Reader, WireError, Writer};
 use paceline_sched::{Capacity, Duration};
 use std::collections::BTreeMap;
