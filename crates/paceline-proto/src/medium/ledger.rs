@@ -7,6 +7,8 @@ use crate::ids::NodeId;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
 
+/// The least part of its least rate that a link without contracts keeps.
+const IDLE_PARTS: u64 = 16;
 /// The time in which a new manager learns of the links whose nodes it does not know yet.
 const HEARING: Duration = Duration::from_secs(1);
 /// Rates are shared in steps of the fraction 1/`STEPS` of the capacity, so that small changes move nothing.
@@ -134,13 +136,14 @@ impl Ledger {
             let needs = present().map(|(key, entry)| (*key, need(entry))).collect();
             return forced(all, least_rate(capacity), needs);
         }
-        // Links that join may find all of it in use: they have the part that was kept for them, and share it if they are many.
+        // Links that join may find all of it in use: they share the part that was kept for them, and leave room for one more.
         let idle = |entry: &Entry| {
             let least = least_rate(capacity).min(entry.holding.most);
             least.saturating_sub(need(entry))
         };
         let idles: u64 = present().map(|(_, entry)| idle(entry)).sum();
-        let kept = idles.min(capacity.saturating_sub(needs));
+        let room = capacity.saturating_sub(needs).saturating_sub(least_rate(capacity));
+        let kept = idles.min(room.max(idles / IDLE_PARTS));
         let least = |entry: &Entry| need(entry) + part(idle(entry), kept, idles);
         // Links that are gone, and those that do not answer.
         let others = self.links.values().filter(|entry| !self.follows(entry));

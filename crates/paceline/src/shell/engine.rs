@@ -408,9 +408,7 @@ impl Engine {
                     self.notify_ends(key, event, PublisherEvent::Withdrawn(subscription));
                 }
                 output @ ControlOutput::Warned { .. } => self.warned(output),
-                ControlOutput::Allotted { link, capacity } => {
-                    self.follow_allotment(&link, capacity)
-                }
+                output @ ControlOutput::Allotted { .. } => self.follow_allotment(output),
                 ControlOutput::NoSpare { refusal } => {
                     self.notify(refusal.subscription, SubscriberEvent::NoSpare(refusal));
                 }

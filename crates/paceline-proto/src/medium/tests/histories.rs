@@ -10,7 +10,7 @@ fn histories() -> u64 {
 
 /// The shortest time between two joins: one rate for joining links is in use until the manager has made room, which may take
 /// this time if a link is lost meanwhile.
-const JOIN_EVERY: Duration = Duration::from_secs(2);
+const JOIN_EVERY: Duration = Duration::from_secs(4);
 
 /// The events of a history.
 #[derive(Clone, Copy, PartialEq)]
@@ -57,7 +57,7 @@ fn run(seed: u64, faults: Faults) -> Network {
         let until = net.now + Duration::from_millis(choice.below(800));
         while net.advance(until) {
             if faults == Faults::Crashes {
-                // The rate that is kept for joining links suffices for two at once.
+                // The rate that is kept for joining links suffices for one at a time.
                 let (sum, holds) = (net.sum(), net.holds());
                 assert!(sum <= CAPACITY, "seed {seed}: {sum} at {} of {holds:?}", net.now);
             }

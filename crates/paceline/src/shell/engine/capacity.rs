@@ -5,7 +5,7 @@ use super::EngineLink;
 use super::LinkCommand;
 use crate::check::classes;
 use crate::error::{CapacityError, ClassesError};
-use paceline_proto::control::WayChange;
+use paceline_proto::control::{ControlOutput, WayChange};
 use paceline_proto::link::LinkClass;
 use paceline_proto::medium::Medium;
 use paceline_sched::{Capacity, Instant};
@@ -68,7 +68,8 @@ impl Engine {
     }
 
     /// Follows the rate of a link on its medium.
-    pub(super) fn follow_allotment(&self, name: &str, capacity: Capacity) {
+    pub(super) fn follow_allotment(&self, output: ControlOutput) {
+        let ControlOutput::Allotted { link: name, capacity } = output else { return };
         if let Some(link) = self.links.iter().find(|link| link.config.name == name) {
             tracing::debug!("link '{name}': its rate on the medium is {capacity}");
             link.handle.send(LinkCommand::Capacity(capacity));
