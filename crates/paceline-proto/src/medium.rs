@@ -44,7 +44,8 @@ const PARTS_TO_JOIN: u64 = 2;
 /// A hop counts as down after a silence of 1.8 s; links that are gone for all nodes have stopped by then.
 pub const DETECTION: Duration = Duration::from_secs(3);
 /// The most links of one medium; others keep the least rate, and get no contracts.
-pub const MEDIUM_LINKS_MAX: usize = (PARTS - PARTS_TO_JOIN) as usize;
+pub const MEDIUM_LINKS_MAX: usize = 30;
+const _: () = assert!(MEDIUM_LINKS_MAX as u64 == PARTS - PARTS_TO_JOIN, "each has the least rate");
 
 /// The medium of a link, as its node is configured.
 #[derive(Clone, Debug, Eq, PartialEq)]
