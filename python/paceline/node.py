@@ -41,6 +41,13 @@ class Link:
     measured: str | None = None
     """Measures the capacity instead: ``auto``, or within a range ``auto 1mbit..50mbit``. Contracts wait for the first
     measurement for up to 2 s. Defaults to a fixed or no capacity."""
+    medium: str | None = None
+    """The medium that it shares with other links of this node and of others, such as a radio channel: all of them together
+    send no more than its capacity. Defaults to none."""
+    medium_bits_per_s: int | None = None
+    """The capacity of the medium, equal on all nodes. Defaults to ``capacity_bits_per_s``."""
+    medium_access_ms: float = 0
+    """The longest time for which a frame waits for the medium, up to 1000. Defaults to 0."""
     policy: str | None = None
     """The scheduling discipline. Defaults to ``vds``."""
     tls: tuple[str, str, str] | None = None

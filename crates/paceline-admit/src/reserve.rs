@@ -168,6 +168,19 @@ pub struct HeldReservation<'a> {
     pub scaled: Option<&'a Scaled>,
 }
 
+/// A demand that a link of this node has refused.
+#[derive(Clone, Copy, Debug)]
+pub struct RefusedDemand {
+    /// The link.
+    pub link: LinkId,
+    /// The stream.
+    pub trunk: Trunk,
+    /// The reservation.
+    pub holder: Holder,
+    /// The demand.
+    pub demand: StreamDemand,
+}
+
 /// The decision of the other end on a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decision {
@@ -207,12 +220,15 @@ pub struct Reservations {
     epochs: BTreeMap<(NodeIndex, NodeIndex), u64>,
     next_number: u64,
     outputs: VecDeque<ReserveOutput>,
+    refused: Vec<RefusedDemand>,
     ignored: u64,
 }
 
 impl Reservations {
     /// The maximum number of reservations at a node, and of remembered past ones.
     pub const MAX: usize = 1 << 16;
+    /// The maximum number of refused demands for [`Self::take_refused`].
+    pub const REFUSED_MAX: usize = 64;
 
     /// Creates a node without reservations. `epoch` must increase at every start; `seed` must
     /// differ between nodes.
@@ -234,6 +250,7 @@ impl Reservations {
             epochs: BTreeMap::new(),
             next_number: 0,
             outputs: VecDeque::new(),
+            refused: Vec::new(),
             ignored: 0,
         }
     }
@@ -333,6 +350,12 @@ impl Reservations {
     /// Returns the next output. Drain the outputs after each input.
     pub fn poll_output(&mut self) -> Option<ReserveOutput> {
         self.outputs.pop_front()
+    }
+
+    /// Takes the last demands that links of this node have refused, at most [`Self::REFUSED_MAX`]. A link whose capacity may grow
+    /// for them can be changed before they are requested again.
+    pub fn take_refused(&mut self) -> Vec<RefusedDemand> {
+        core::mem::take(&mut self.refused)
     }
 
     /// Returns the next instant at which time alone causes a change; [`Instant::FAR`] if there is

@@ -6,7 +6,10 @@ mod link;
 mod timing;
 
 pub(crate) use history::{BufferSpec, history};
-pub(crate) use link::{LinkSpec, TlsSpec, endpoint, link_capacity, plain_endpoint, policy};
+pub(crate) use link::{
+    LinkSpec, MediumSpec, TlsSpec, access, endpoint, link_capacity, medium_capacity,
+    plain_endpoint, policy,
+};
 pub(crate) use paceline_tool::args::{
     RequestedRate, WishArgs, audio, bytes_in, capacity, every, quality, rate, size, some_duration,
     whole, within,

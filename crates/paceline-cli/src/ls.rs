@@ -1,6 +1,7 @@
 //! `paceline ls`: lists nodes, publishers, subscriptions, links and streams with their requests,
 //! deliveries and drops, or the shared objects of a world.
 
+mod media;
 mod objects;
 mod reservations;
 mod selection;

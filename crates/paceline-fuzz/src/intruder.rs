@@ -303,6 +303,9 @@ impl World {
                         ControlOutput::Warned { subscription, .. } => {
                             return Err(format!("{subscription} was warned"));
                         }
+                        ControlOutput::Allotted { link, .. } => {
+                            return Err(format!("link '{link}' has no medium"));
+                        }
                         ControlOutput::Denied { .. } => self.outcome.denied += 1,
                         ControlOutput::Asked { .. }
                         | ControlOutput::Used { .. }

@@ -43,7 +43,7 @@ pub use counters::LinkCounters;
 pub use form::RequestedForm;
 pub use health::{HealthReading, HealthRequest, HealthState, HealthWindow, SubscriptionHealth};
 pub use host::ProcessorWait;
-pub use link::{LinkStatus, MeasuredCapacity, MutedStatus, NeighbourStatus, Repairs};
+pub use link::{LinkStatus, MeasuredCapacity, MediumStatus, MutedStatus, NeighbourStatus, Repairs};
 pub use node::{MemoryStatus, NodeStatus, ProcessorStatus, StalledThread, UnreadStatus};
 pub use publisher::PublisherStatus;
 pub use queue::QueueStatus;

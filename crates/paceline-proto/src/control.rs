@@ -335,6 +335,7 @@ impl Control {
             .wake_at()
             .min(self.contracts.lingering.wake_at())
             .min(self.contracts.elastic.relief_at())
+            .min(self.contracts.media.wake_at())
             .min(self.membership.access.wake_at());
         self.dirty |= due <= self.now;
     }
@@ -453,7 +454,7 @@ impl Control {
         let promises =
             self.contracts.admission.wake_at().min(self.contracts.admission.reservations_at());
         let others = self.contracts.surveys.wake_at().min(self.contracts.lingering.wake_at());
-        let elastic = self.contracts.elastic.wake_at();
+        let elastic = self.contracts.elastic.wake_at().min(self.contracts.media.wake_at());
         own.min(promises).min(others).min(elastic).min(self.membership.access.wake_at())
     }
 

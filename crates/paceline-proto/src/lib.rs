@@ -75,6 +75,7 @@ pub mod guard;
 pub mod ids;
 pub mod ingress;
 pub mod link;
+pub mod medium;
 pub mod memory;
 pub mod plan;
 mod probes;

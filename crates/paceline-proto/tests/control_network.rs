@@ -15,6 +15,7 @@ mod control_network {
     mod global;
     mod idle;
     mod leaves;
+    mod medium;
     mod net;
     mod notified;
     mod oracle;

@@ -12,15 +12,35 @@ use crate::view::SubscriptionView;
 use crate::world::{self, World};
 use crate::{convert, errors, options};
 use paceline::class::Policy;
-use paceline::{Capacity, LinkCapacity, LinkConfig};
+use paceline::{Capacity, LinkCapacity, LinkConfig, Medium};
 use paceline_http::status::StatusDocument;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The native base class of `paceline.Node`.
 #[pyclass(frozen, subclass, weakref, module = "paceline._native")]
 pub(crate) struct Node(Held<paceline::Node>);
+
+/// Reads the medium of a Python `Link`.
+fn medium(link: &Bound<'_, PyAny>, name: &str) -> PyResult<Medium> {
+    let wrong = |what: String| errors::value(format!("medium='{name}': {what}"));
+    let bits: Option<u64> = match link.getattr("medium_bits_per_s")?.extract()? {
+        Some(bits) => Some(bits),
+        None => link.getattr("capacity_bits_per_s")?.extract()?,
+    };
+    let bits = bits.ok_or_else(|| {
+        wrong("it has no capacity; give medium_bits_per_s, which all its links share".to_owned())
+    })?;
+    let capacity = Capacity::from_bits_per_s(bits).map_err(|error| wrong(error.to_string()))?;
+    let access: f64 = link.getattr("medium_access_ms")?.extract()?;
+    let access = Duration::try_from_secs_f64(access / 1_000.0)
+        .map_err(|error| wrong(format!("medium_access_ms={access}: {error}")))?;
+    let mut medium = Medium::new(name, capacity);
+    medium.access = access.into();
+    Ok(medium)
+}
 
 /// Reads the fields of a Python `Link`.
 fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
@@ -46,6 +66,9 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
             return Err(wrong("excludes capacity_bits_per_s; remove one of them".into()));
         }
         config = config.capacity(measured);
+    }
+    if let Some(name) = link.getattr("medium")?.extract::<Option<String>>()? {
+        config = config.medium(medium(link, &name)?);
     }
     if let Some(policy) = link.getattr("policy")?.extract::<Option<String>>()? {
         let policy = Policy::offered(&policy)

@@ -22,6 +22,7 @@ const fn word(reason: RefusalReason) -> &'static str {
         RefusalReason::SizeAboveSource { .. } => "size_above_source",
         RefusalReason::Unscalable { .. } => "unscalable",
         RefusalReason::BitRate { .. } => "bit_rate",
+        RefusalReason::Medium { .. } => "medium",
         RefusalReason::Unthinnable { .. } => "unthinnable",
         RefusalReason::Rights { .. } => "rights",
         RefusalReason::Unencrypted => "unencrypted",

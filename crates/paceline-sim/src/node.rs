@@ -297,6 +297,7 @@ impl SimNode {
             | ControlOutput::Install { .. }
             | ControlOutput::Excess { .. }
             | ControlOutput::Warned { .. }
+            | ControlOutput::Allotted { .. }
             | ControlOutput::Surveyed { .. }
             | ControlOutput::Changed { .. }
             | ControlOutput::InForce { .. }

@@ -5,6 +5,7 @@ use crate::error::OpenError;
 use paceline_proto::address::Address;
 use paceline_proto::control::NAME_BYTES_MAX;
 use paceline_proto::link::{ClassError, ClassTree};
+use paceline_proto::medium::Medium;
 use paceline_proto::text::is_plain;
 use rustix::process::{Resource, getrlimit};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ impl LinkConfig {
     /// - an endpoint has another protocol than `quic`, `tls`, `tcp` and `unix`,
     /// - an endpoint accepts connections from other hosts without TLS and without [`Self::insecure`],
     /// - a `quic/` or `tls/` endpoint has no [`Self::tls`],
-    /// - it has multicast groups, but lacks what they need,
+    /// - it has a medium or multicast groups, but lacks what they need,
     /// - the proxy is not one, or an endpoint cannot pass it, or
     /// - the classes contradict each other.
     pub fn check(&self) -> Result<(), OpenError> {
@@ -90,9 +91,37 @@ fn link(link: &LinkConfig) -> Result<(), OpenError> {
                 .into(),
         );
     }
+    medium(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     multicast(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     endpoints(link).map_err(|what| OpenError::Link { link: link.name.clone(), what })?;
     classes(link).map(|_| ()).map_err(|error| wrong_class(link, &error))
+}
+
+/// Checks the medium of a link.
+fn medium(link: &LinkConfig) -> Result<(), String> {
+    let Some(Medium { name, capacity, access }) = &link.medium else { return Ok(()) };
+    if !is_name(name) {
+        return Err(format!(
+            "the name of its medium must be 1 to {NAME_BYTES_MAX} bytes of text without control characters, such as \
+             field-radio"
+        ));
+    }
+    let problem = if capacity.bits_per_s() < Medium::CAPACITY_MIN {
+        format!("a capacity of at least {} kbit/s, not {capacity}", Medium::CAPACITY_MIN / 1_000)
+    } else if *access > Medium::ACCESS_MAX {
+        format!("an access time of at most {}, not {access}", Medium::ACCESS_MAX)
+    } else if link.measured.is_some() {
+        "a fixed capacity, such as 2mbit: other links of the medium send, too, so a measurement does not show it".into()
+    } else if !link.classes.is_empty() {
+        "a link without classes; remove the classes or the medium".into()
+    } else if link.multicast.is_some() {
+        "a link without multicast; remove multicast or the medium".into()
+    } else if link.is_host() {
+        "an endpoint for other hosts: quic/, tls/ or tcp/".into()
+    } else {
+        return Ok(());
+    };
+    Err(format!("medium '{name}' needs {problem}"))
 }
 
 /// Checks the multicast groups of a link.
@@ -210,6 +239,7 @@ fn within(limit: Option<u64>, open: u64, links: u64) -> Result<(), OpenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn listening_is_safe_on_this_host_or_with_certificates() {
@@ -286,6 +316,31 @@ mod tests {
         let classed = auto().connect("tcp/127.0.0.1:1").class(video);
         let classed = classed.check().unwrap_err().to_string();
         assert!(classed.contains("classes share a capacity that is known"), "{classed}");
+    }
+
+    #[test]
+    fn a_medium_needs_a_fixed_capacity_and_one_stream_of_frames() {
+        use crate::{Capacity, LinkCapacity};
+        use paceline_proto::link::LinkClass;
+        let air = |bits| Medium::new("air", Capacity::from_bits_per_s(bits).unwrap());
+        let link = || LinkConfig::new("radio").connect("tcp/127.0.0.1:1");
+        assert!(link().medium(air(64_000)).check().is_ok());
+        let auto = || link().capacity("auto".parse::<LinkCapacity>().unwrap());
+        let video = LinkClass { name: "video".to_owned(), ..LinkClass::default() };
+        let slow = Medium { access: Duration::from_secs(2).into(), ..air(2_000_000) };
+        let unix = LinkConfig::new("radio").listen("unix//tmp/radio.sock");
+        let unnamed = Medium::new("", air(64_000).capacity);
+        for (wrong, part) in [
+            (link().medium(air(63_992)), "at least 64 kbit/s, not 64.0 kbit/s"),
+            (link().medium(slow), "an access time of at most 1 s, not 2 s"),
+            (auto().medium(air(2_000_000)), "medium 'air' needs a fixed capacity, such as 2mbit"),
+            (link().class(video).medium(air(2_000_000)), "a link without classes"),
+            (unix.medium(air(2_000_000)), "an endpoint for other hosts"),
+            (link().medium(unnamed), "the name of its medium must be 1 to 255 bytes"),
+        ] {
+            let refused = wrong.check().unwrap_err().to_string();
+            assert!(refused.contains(part), "{refused}");
+        }
     }
 
     #[test]

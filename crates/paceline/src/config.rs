@@ -10,6 +10,7 @@ use paceline_proto::address::Address;
 use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::CpuBudget;
 use paceline_proto::link::LinkClass;
+use paceline_proto::medium::Medium;
 use paceline_sched::{Capacity, Policy};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct LinkConfig {
     pub(crate) capacity: Option<Capacity>,
     /// The range within which the capacity is measured.
     pub(crate) measured: Option<LinkCapacity>,
+    /// The medium that it shares with other links.
+    pub(crate) medium: Option<Medium>,
     /// A capacity in bits per second that is too small.
     pub(crate) too_thin: Option<u64>,
     pub(crate) policy: Policy,
@@ -101,6 +104,34 @@ impl LinkConfig {
         self.capacity = Some(capacity.first());
         self.measured = capacity.is_measured().then_some(capacity);
         self
+    }
+
+    /// Shares a medium, such as a radio channel, with other links of this node and of others: all links with a medium of this
+    /// name together send at most its capacity, less 1/16 for links that join. One of the nodes is the manager and
+    /// allots each link a rate, which bounds contracts and best effort.
+    ///
+    /// Each end of a link names the medium for what it sends. Without a [capacity](Self::capacity) of its own, the link can
+    /// use all of the medium. If nodes state different capacities of the medium, the smallest counts.
+    ///
+    /// ```
+    /// use paceline::{Capacity, LinkConfig, Medium};
+    /// use std::time::Duration;
+    ///
+    /// let mut medium = Medium::new("field-radio", Capacity::from_bits_per_s(2_000_000)?);
+    /// medium.access = Duration::from_millis(16).into();
+    /// LinkConfig::new("radio").connect("tcp/192.0.2.7:7600").medium(medium).check()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn medium(mut self, medium: Medium) -> Self {
+        self.medium = Some(medium);
+        self
+    }
+
+    /// Returns the capacity of this link, which that of its medium bounds.
+    pub(crate) fn bounded_capacity(&self) -> Option<Capacity> {
+        let of_medium = self.medium.as_ref().map(|medium| medium.capacity);
+        self.capacity.into_iter().chain(of_medium).min()
     }
 
     /// Sets the capacity in bits per second, at least 8. See [`Self::capacity`].
@@ -214,9 +245,10 @@ impl LinkConfig {
     }
 
     /// Returns the capacity that its scheduler measures: within a range, or while the link contradicts a stated one. Shares of
-    /// classes, the path to one member of a multicast group, and sockets of one host are not measured.
+    /// classes or of a medium, the path to one member of a multicast group, and sockets of one host are not measured.
     pub(crate) fn measurable(&self) -> Option<LinkCapacity> {
-        let plain = !self.is_host() && self.classes.is_empty() && self.multicast.is_none();
+        let shared = self.multicast.is_some() || self.medium.is_some();
+        let plain = !self.is_host() && self.classes.is_empty() && !shared;
         self.measured.or_else(|| self.capacity.filter(|_| plain).map(LinkCapacity::Fixed))
     }
 

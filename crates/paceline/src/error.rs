@@ -5,7 +5,7 @@ use paceline_proto::link::ClassError;
 use paceline_proto::pull::LimitsError;
 use paceline_proto::text::escape;
 use paceline_proto::{ATTACHMENT_BYTES_MAX, NodeId, Size, SubscriptionId, TagError};
-use paceline_sched::ContractError;
+use paceline_sched::{Capacity, ContractError};
 use paceline_time::order::BufferLimitError;
 use std::time::Duration;
 
@@ -137,6 +137,9 @@ pub enum CapacityError {
     /// The capacity of the link is measured.
     #[error("link '{0}' measures its capacity; reopen the node with a fixed one, such as 2mbit")]
     Measured(String),
+    /// The capacity is too low for the medium of the link.
+    #[error("medium '{0}' needs a capacity of at least 64 kbit/s, not {1}")]
+    Medium(String, Capacity),
     /// The guarantees of the link's classes exceed the capacity.
     #[error("link '{0}': {1}")]
     Classes(String, ClassError),

@@ -96,6 +96,7 @@ pub use node::Node;
 pub use paceline_node::Sample;
 #[doc(inline)]
 pub use paceline_proto::capacity::{CapacityState, LinkCapacity, LinkCapacityError};
+pub use paceline_proto::medium::Medium;
 #[doc(hidden)]
 pub use paceline_proto::text;
 #[doc(inline)]

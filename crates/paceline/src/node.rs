@@ -453,6 +453,9 @@ fn declare_link(control: &mut Control, config: &LinkConfig) {
     // An invalid tree is an error of `open_link`.
     control.set_classes(&config.name, classes(config).ok().flatten());
     config.buffer.into_iter().for_each(|bytes| control.set_buffer(&config.name, bytes));
+    if let Some(medium) = &config.medium {
+        control.set_medium(&config.name, medium.clone());
+    }
 }
 
 /// Starts the thread of a node's clock, or follows the clock of the host's node if the node has neither servers nor

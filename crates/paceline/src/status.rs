@@ -25,10 +25,11 @@ use bytes::Bytes;
 #[doc(inline)]
 pub use paceline_node::status::{
     BufferStatus, ClassStatus, ElasticStatus, HealthState, LinkCounters, LinkStatus,
-    MeasuredCapacity, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth, NodeStatus,
-    ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs, RequestedForm,
-    Reservation, ReservedHop, StalledThread, StatusError, StreamContract, StreamStatus,
-    SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus, by_reason, explain,
+    MeasuredCapacity, MediumStatus, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth,
+    NodeStatus, ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs,
+    RequestedForm, Reservation, ReservedHop, StalledThread, StatusError, StreamContract,
+    StreamStatus, SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus, by_reason,
+    explain,
 };
 use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
 #[doc(inline)]

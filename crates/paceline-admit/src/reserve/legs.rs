@@ -2,7 +2,7 @@
 
 use super::message::{Accept, Admit, HopShare, Name, NodeIndex, Reason, Share, Wanted, bears_loss};
 use super::state::{Leg, Version};
-use super::{LinkId, Reservations, ReserveOutput};
+use super::{LinkId, RefusedDemand, Reservations, ReserveOutput};
 use crate::demand::StreamDemand;
 use crate::link::{Admission, Holder, Trunk};
 use crate::verdict::AdmissionResult;
@@ -159,7 +159,14 @@ impl Reservations {
         self.share_host();
         match verdict {
             AdmissionResult::Granted(_) => Ok(Leg { link, trunk, demand, instead, bound }),
-            AdmissionResult::Refused(refusal) => Err(Reason::Refused { forward, refusal }),
+            AdmissionResult::Refused(refusal) => {
+                let holder = holder(name);
+                if self.refused.len() >= Self::REFUSED_MAX {
+                    self.refused.remove(0);
+                }
+                self.refused.push(RefusedDemand { link, trunk, holder, demand });
+                Err(Reason::Refused { forward, refusal })
+            }
         }
     }
 

@@ -2,11 +2,12 @@
 
 use super::name;
 use paceline::class::{LinkClass, Policy};
-use paceline::{LinkCapacity, LinkCapacityError, LinkConfig, MulticastRange};
+use paceline::{Capacity, LinkCapacity, LinkCapacityError, LinkConfig, Medium, MulticastRange};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
-const KEYS: &str = "name, listen, connect, capacity, policy, tls_cert, tls_key, tls_ca, proxy, multicast, ordered, insecure";
+const KEYS: &str = "name, listen, connect, capacity, medium, medium_capacity, medium_access, policy, tls_cert, tls_key, tls_ca, proxy, multicast, ordered, insecure";
 const PROTOCOLS: [&str; 4] = ["quic", "tls", "tcp", "unix"];
 /// The protocols of the session for plain Zenoh programs.
 const PLAIN_PROTOCOLS: [&str; 4] = ["tls", "tcp", "udp", "unixsock-stream"];
@@ -20,6 +21,7 @@ pub(crate) struct LinkSpec {
     /// Endpoints to which the link connects.
     pub(crate) connect: Vec<String>,
     pub(crate) capacity: Option<LinkCapacity>,
+    pub(crate) medium: MediumSpec,
     /// The queue space for contracts in bytes. Only a configuration file can set it.
     pub(crate) buffer: Option<u64>,
     /// The discipline that schedules the link.
@@ -35,6 +37,46 @@ pub(crate) struct LinkSpec {
     /// The HTTP proxy through which the link connects.
     pub(crate) proxy: Option<String>,
     pub(crate) tls: TlsSpec,
+}
+
+/// The medium that a link shares with others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct MediumSpec {
+    pub(crate) name: Option<String>,
+    /// The capacity of the medium; by default that of the link.
+    pub(crate) capacity: Option<Capacity>,
+    /// The longest wait of a frame for the medium; by default none.
+    pub(crate) access: Option<Duration>,
+}
+
+impl MediumSpec {
+    /// Returns the medium of a link with this capacity.
+    pub(crate) fn of(&self, link: Option<LinkCapacity>) -> Result<Option<Medium>, String> {
+        let Self { name, capacity, access } = self;
+        let Some(name) = name else {
+            let given = capacity.map(|_| "medium_capacity").or(access.map(|_| "medium_access"));
+            let lacks = |key| {
+                Err(format!("{key} needs a medium: give medium=NAME, such as medium=field-radio"))
+            };
+            return given.map_or(Ok(None), lacks);
+        };
+        let own = link.map(|capacity| match capacity {
+            LinkCapacity::Fixed(capacity) => Ok(capacity),
+            LinkCapacity::Measured { .. } => Err(format!(
+                "medium '{name}' needs a fixed capacity, such as capacity=2mbit: other links of the medium send, too, so \
+                 a measurement does not show it"
+            )),
+        });
+        let own = own.transpose()?;
+        let lacks = || {
+            format!(
+                "medium '{name}' has no capacity: give medium_capacity=2mbit, which all its links share"
+            )
+        };
+        let mut medium = Medium::new(name, capacity.or(own).ok_or_else(lacks)?);
+        medium.access = access.unwrap_or_default().into();
+        Ok(Some(medium))
+    }
 }
 
 /// The files with which a link proves its identity: all three, or none.
@@ -76,6 +118,10 @@ impl LinkSpec {
         }
         if let Some(capacity) = self.capacity {
             link = link.capacity(capacity);
+        }
+        // Checked when it was read.
+        if let Ok(Some(medium)) = self.medium.of(self.capacity) {
+            link = link.medium(medium);
         }
         if let Some(bytes) = self.buffer {
             link = link.buffer_bytes(bytes);
@@ -127,6 +173,9 @@ impl LinkSpec {
             "listen" => self.listen.push(named(key, value, endpoint)?),
             "connect" => self.connect.push(named(key, value, endpoint)?),
             "capacity" => self.capacity = Some(named(key, value, link_capacity)?),
+            "medium" => self.medium.name = Some(named(key, value, name)?),
+            "medium_capacity" => self.medium.capacity = Some(named(key, value, medium_capacity)?),
+            "medium_access" => self.medium.access = Some(named(key, value, access)?),
             "policy" => self.policy = named(key, value, policy)?,
             "tls_cert" => self.tls.cert = Some(value.into()),
             "tls_key" => self.tls.key = Some(value.into()),
@@ -160,6 +209,7 @@ impl FromStr for LinkSpec {
                 "{lacking} is missing: give tls_cert, tls_key and tls_ca together"
             ));
         }
+        link.medium.of(link.capacity)?;
         Ok(link)
     }
 }
@@ -177,6 +227,25 @@ pub(crate) fn link_capacity(text: &str) -> Result<LinkCapacity, String> {
         let rest = error.strip_prefix(&format!("capacity \"{text}\": ")).map(str::to_owned);
         rest.unwrap_or(error)
     })
+}
+
+/// Parses the capacity of a medium, such as `2mbit`.
+pub(crate) fn medium_capacity(text: &str) -> Result<Capacity, String> {
+    match link_capacity(text)? {
+        LinkCapacity::Fixed(capacity) => Ok(capacity),
+        LinkCapacity::Measured { .. } => Err(
+            "must be fixed, such as 2mbit: a measurement does not show what other links of the medium send".to_owned(),
+        ),
+    }
+}
+
+/// Parses the longest wait for a medium: from 0ms to 1s.
+pub(crate) fn access(text: &str) -> Result<Duration, String> {
+    let wait = paceline_sched::units::duration(text).map_err(|error| error.to_string())?;
+    if wait > Medium::ACCESS_MAX {
+        return Err(format!("must be at most {}", Medium::ACCESS_MAX));
+    }
+    Ok(wait.into())
 }
 
 /// Parses an endpoint of a link, such as `tcp/127.0.0.1:7600`.
@@ -231,6 +300,20 @@ mod tests {
     }
 
     #[test]
+    fn a_medium_has_the_capacity_of_its_link_by_default() {
+        let of = |text: &str| {
+            let link: LinkSpec = format!("connect=tcp/a:1,{text}").parse().unwrap();
+            link.medium.of(link.capacity).unwrap().unwrap()
+        };
+        let air = Medium::new("air", Capacity::from_bits_per_s(2_000_000).unwrap());
+        assert_eq!(of("medium=air,capacity=2mbit"), air);
+        assert_eq!(of("medium=air,medium_capacity=2mbit"), air);
+        let mut slow = air;
+        slow.access = Duration::from_millis(16).into();
+        assert_eq!(of("medium=air,capacity=1mbit,medium_capacity=2mbit,medium_access=16ms"), slow);
+    }
+
+    #[test]
     fn wrong_links_name_the_key() {
         for (text, part) in [
             ("", "key '' is not known: the keys are name, listen"),
@@ -254,6 +337,18 @@ mod tests {
                 "listen=tcp/[::1]:1,policy=dwcs-original-order",
                 "drr, wf2q+, hfsc, rcsp, stop-and-go or rpq",
             ),
+            (
+                "listen=tcp/[::1]:1,medium=air",
+                "medium 'air' has no capacity: give medium_capacity=2mbit",
+            ),
+            ("listen=tcp/[::1]:1,medium=air,capacity=auto", "medium 'air' needs a fixed capacity"),
+            (
+                "listen=tcp/[::1]:1,medium_access=1ms",
+                "medium_access needs a medium: give medium=NAME",
+            ),
+            ("listen=tcp/[::1]:1,medium_access=2s", "medium_access '2s': must be at most 1 s"),
+            ("listen=tcp/[::1]:1,medium=air,medium_capacity=auto", "must be fixed, such as 2mbit"),
+            ("listen=tcp/[::1]:1,medium_capacity=0bit", "medium_capacity '0bit'"),
             ("listen=tcp/[::1]:1,insecure=yes", "insecure takes no value"),
             ("listen=tcp/[::1]:1,ordered=1", "ordered takes no value"),
             ("listen=tcp/[::1]:1,multicast=10.0.0.0/24:1", "multicast '10.0.0.0/24:1'"),

@@ -22,7 +22,7 @@ pub(crate) struct NodeArgs {
     #[arg(long, value_name = "NAME", value_parser = args::name)]
     pub(crate) name: Option<String>,
     /// A link, at most 16: name=radio,listen=tcp/127.0.0.1:7600,connect=tcp/HOST:7600,
-    /// capacity=2mbit,policy=vds|dwcs|edf|…,insecure
+    /// capacity=2mbit,medium=field-radio,policy=vds|dwcs|edf|…,insecure
     #[arg(long, value_name = "SPEC")]
     pub(crate) link: Vec<LinkSpec>,
     /// Policy file: the rights of other nodes at this one; default: peers that connect with a certificate have none

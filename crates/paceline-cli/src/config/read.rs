@@ -7,9 +7,9 @@ use super::plain;
 use super::section::{Problems, Section};
 use super::units;
 use super::value::{text, truth, whole};
-use crate::args::{self, BufferSpec, LinkSpec, TlsSpec};
+use crate::args::{self, BufferSpec, LinkSpec, MediumSpec, TlsSpec};
 use paceline::pull::History;
-use paceline::{Node, NodeBuilder, Pattern};
+use paceline::{LinkCapacity, Node, NodeBuilder, Pattern};
 use paceline_http::HttpFiles;
 use paceline_tool::log;
 use std::path::{Path, PathBuf};
@@ -40,11 +40,14 @@ pub(super) const KEYS: [&str; 22] = [
     "export",
     "query",
 ];
-pub(super) const LINK_KEYS: [&str; 14] = [
+pub(super) const LINK_KEYS: [&str; 17] = [
     "name",
     "listen",
     "connect",
     "capacity",
+    "medium",
+    "medium_capacity",
+    "medium_access",
     "policy",
     "tls_cert",
     "tls_key",
@@ -68,6 +71,7 @@ const HOST_BUFFER: &str =
     "must be from 1B to 1000000000000B, such as \"64MB\"; leave it out for 1GB";
 const NEIGHBOUR_MEMORY: &str =
     "must be from 32MB to 1000000000000B, such as \"64MB\"; leave it out for 134MB";
+const ACCESS: &str = "must be text: a time from 0ms to 1s, such as \"16ms\"; leave it out for none";
 /// The largest buffer of a link or of a host.
 const LINK_BUFFER_MAX: u64 = 1_000_000_000_000;
 
@@ -225,6 +229,7 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
     let capacity = table.read("capacity", problems, |value| {
         args::link_capacity(&units::written(value).ok_or_else(|| CAPACITY.to_owned())?)
     });
+    let medium = medium(table, capacity, problems);
     let mut file = |key| {
         let path = table.read(key, problems, |value| text(value, TLS_FILE, |it| Ok(it.to_owned())));
         path.map(PathBuf::from)
@@ -242,6 +247,7 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
         listen: endpoints("listen", problems),
         connect: endpoints("connect", problems),
         capacity,
+        medium,
         buffer: table.read("buffer", problems, |value| {
             units::size(value, &(1..=LINK_BUFFER_MAX), LINK_BUFFER)
         }),
@@ -258,6 +264,25 @@ fn link(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> LinkSpec {
         ordered: table.read("ordered", problems, |value| truth(value, ORDERED)) == Some(true),
         insecure: table.read("insecure", problems, |value| truth(value, INSECURE)) == Some(true),
     }
+}
+
+/// Reads the medium of a link with this capacity.
+fn medium(
+    table: &Section<'_, '_>,
+    capacity: Option<LinkCapacity>,
+    problems: &mut Problems<'_>,
+) -> MediumSpec {
+    let medium = MediumSpec {
+        name: table.read("medium", problems, |value| name(value, "field-radio")),
+        capacity: table.read("medium_capacity", problems, |value| {
+            args::medium_capacity(&units::written(value).ok_or_else(|| CAPACITY.to_owned())?)
+        }),
+        access: table.read("medium_access", problems, |value| text(value, ACCESS, args::access)),
+    };
+    if let Err(what) = medium.of(capacity) {
+        problems.add(&table.span, format!("{}{what}", table.place));
+    }
+    medium
 }
 
 fn buffers(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<BufferSpec> {

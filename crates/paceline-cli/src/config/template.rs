@@ -99,6 +99,13 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # GB/s. "auto" and "auto 1mbit..50mbit" measure it. Default: none; the link then has no limit and supports no
 # contracts.
 #capacity = "2mbit"
+# The medium that it shares with other links of this node and of others, such as a radio channel: all of them together
+# send no more than its capacity. Give the same name and capacity on all nodes. Default: none.
+#medium = "field-radio"
+# The capacity of the medium. Default: capacity.
+#medium_capacity = "2mbit"
+# The longest time for which a frame waits for the medium, from 0ms to 1s. Default: 0ms.
+#medium_access = "16ms"
 # Its queue space for contracts, in bytes on the wire: contracts that could queue more together are refused.
 # From 1B to 1000000000000B. Default: 256MB.
 #buffer = "16MB"

@@ -23,6 +23,7 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
                 paceline demo or paceline node\n"
             .to_owned();
     }
+    let names = names(document);
     let parts = [
         ("NODES", nodes(document)),
         ("PUBLISHERS", publishers(document)),
@@ -30,11 +31,11 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
         ("DELIVERY BY TIME", super::timed::table(document)),
         ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
+        ("MEDIA", super::media::table(document, |id| named(&names, id))),
         ("CLASSES", classes(document)),
         ("STREAMS", streams(document)),
     ];
     let mut out = table::titled(&parts);
-    let names = names(document);
     document.nodes.iter().for_each(|node| add_notes(&mut out, node, &names));
     for (node, link) in all_links(document) {
         if link.repairs.repeated > 0 || link.repairs.given_up > 0 {
@@ -303,6 +304,9 @@ fn links(document: &StatusDocument) -> Table {
 
 /// Returns the capacity, with the state of its measurement.
 fn capacity(link: &LinkStatus) -> String {
+    if let Some(medium) = &link.medium {
+        return format!("{} of '{}'", show::bits(medium.allotted_bits_per_s), medium.name);
+    }
     let bits = link.capacity_bits_per_s.map_or_else(|| "-".to_owned(), show::bits);
     match &link.measured {
         Some(found) if found.estimate_bits_per_s == 0 => found.state.to_string(),

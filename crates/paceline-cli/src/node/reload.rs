@@ -155,6 +155,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
             ("ordered", was.ordered != is.ordered),
             ("insecure", was.insecure != is.insecure),
             ("buffer", was.buffer != is.buffer),
+            ("medium", was.medium != is.medium),
         ] {
             if differs {
                 changes.push(Change::Restart(format!("{key} of link '{name}'")));

@@ -22,6 +22,7 @@ mod kills;
 mod links;
 mod live;
 mod manual;
+mod media;
 mod meet;
 mod observe;
 mod opus;

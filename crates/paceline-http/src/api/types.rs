@@ -10,10 +10,10 @@ use super::{
 use paceline::delivery::TimedStatus;
 use paceline::status::{
     BufferStatus, ClassStatus, DropReason, ElasticStatus, LinkCounters, LinkStatus,
-    MeasuredCapacity, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth, NodeStatus,
-    ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs, RequestedForm,
-    Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus, SubscriptionHealth,
-    SubscriptionStatus, SummedAges, UnreadStatus,
+    MeasuredCapacity, MediumStatus, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth,
+    NodeStatus, ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs,
+    RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus,
+    SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus,
 };
 use paceline::time::{ClockReport, SourceReport, TimeService};
 use std::path::Path;
@@ -59,6 +59,7 @@ fn written() -> String {
         BufferStatus::decl(&config),
         LinkStatus::decl(&config),
         MeasuredCapacity::decl(&config),
+        MediumStatus::decl(&config),
         NeighbourStatus::decl(&config),
         MemoryStatus::decl(&config),
         Reservation::decl(&config),

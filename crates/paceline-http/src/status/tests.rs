@@ -74,6 +74,7 @@ fn expected_link() -> serde_json::Value {
         "at_us": 86_399_900_000u64,
         "capacity_bits_per_s": 2_000_000,
         "measured": null,
+        "medium": null,
         "use_bits_per_s": null,
         "reserved_bits_per_s": 400_000,
         "round_trip_us": 150,

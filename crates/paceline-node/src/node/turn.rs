@@ -143,14 +143,14 @@ impl Node {
         while let Some(output) = self.control.poll_output() {
             moved = true;
             self.install_before(now, &output);
-            self.handle_control(output);
+            self.handle_control(now, output);
         }
         self.install(now);
         moved
     }
 
     /// Executes an output of control, or passes it to the driver.
-    fn handle_control(&mut self, output: ControlOutput) {
+    fn handle_control(&mut self, now: Instant, output: ControlOutput) {
         match output {
             ControlOutput::Send { hop, message } => {
                 let end = self.ways.link(hop).and_then(|link| self.links.get_mut(link));
@@ -174,6 +174,12 @@ impl Node {
             | ControlOutput::ChangeRefused { subscription, ref spec, .. } => {
                 if let Some(end) = self.subscriptions.get_mut(subscription) {
                     end.delivery.change(spec);
+                }
+            }
+            ControlOutput::Allotted { ref link, capacity } => {
+                let mut links = self.links.iter_mut();
+                if let Some(end) = links.find(|end| end.name == *link) {
+                    end.touched |= end.link.set_capacity(now, capacity);
                 }
             }
             ControlOutput::Matching { .. }

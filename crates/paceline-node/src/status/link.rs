@@ -9,6 +9,7 @@ use paceline_proto::NodeId;
 use paceline_proto::capacity::{CapacityEstimate, CapacityState};
 use paceline_proto::guard::Flood;
 use paceline_proto::link::MendCounters;
+use paceline_proto::medium::MediumView;
 use paceline_sched::Capacity;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -28,6 +29,8 @@ pub struct LinkStatus {
     pub capacity_bits_per_s: Option<u64>,
     /// Measurement of the capacity; null unless it is measured.
     pub measured: Option<MeasuredCapacity>,
+    /// Medium that the link shares with others; null without one, and without a neighbour.
+    pub medium: Option<MediumStatus>,
     /// Rate sent over the last second or more; null in the first two seconds of the node.
     pub use_bits_per_s: Option<u64>,
     /// Rate reserved by the contracts of its streams.
@@ -74,6 +77,42 @@ pub struct LinkStatus {
     pub repairs: Repairs,
     /// Queue space of the link for contracts; null for a link without a capacity or a neighbour.
     pub buffer: Option<QueueStatus>,
+}
+
+/// A shared medium, as the node of one of its links knows it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Medium"))]
+pub struct MediumStatus {
+    /// Name of the medium.
+    pub name: String,
+    /// Sum of the rates that all its links may have: 15/16 of its capacity.
+    pub capacity_bits_per_s: u64,
+    /// Rate of this link.
+    pub allotted_bits_per_s: u64,
+    /// Sum of the least rates that the contracts of all links need.
+    pub reserved_bits_per_s: u64,
+    /// Number of its links.
+    pub links: usize,
+    /// Id of the node that manages it.
+    #[serde(with = "text")]
+    #[cfg_attr(feature = "typescript", ts(type = "string"))]
+    pub manager: NodeId,
+}
+
+impl MediumStatus {
+    /// Returns the status of a link on a medium with this rate in bits per second.
+    #[must_use]
+    pub fn new(view: MediumView, allotted_bits_per_s: u64) -> Self {
+        let MediumView { name, allottable, reserved, links, manager, .. } = view;
+        Self {
+            name,
+            capacity_bits_per_s: allottable,
+            allotted_bits_per_s,
+            reserved_bits_per_s: reserved,
+            links,
+            manager,
+        }
+    }
 }
 
 /// The measurement of a link's capacity.

@@ -12,6 +12,7 @@ mod granted;
 mod idle;
 pub(super) mod linger;
 pub(super) mod links;
+pub(super) mod medium;
 pub(super) mod outcome;
 pub(super) mod pair;
 mod pairs;
@@ -41,6 +42,7 @@ pub(super) struct Contracts {
     pub(super) changes: change::State,
     pub(super) elastic: elastic::State,
     pub(super) forecasts: forecast::State,
+    pub(super) media: medium::State,
     /// The pairs with a reservation here whose subscription was in the registry.
     pub(super) announced: BTreeSet<PairKey>,
     /// The last answers to local subscriptions and publishers.
@@ -75,6 +77,7 @@ impl Contracts {
             changes: change::State::default(),
             elastic: elastic::State::default(),
             forecasts: forecast::State::default(),
+            media: medium::State::default(),
             announced: BTreeSet::new(),
             answers: BTreeMap::new(),
         }

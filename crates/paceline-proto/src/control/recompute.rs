@@ -127,6 +127,7 @@ impl Control {
         self.forget_scaling();
         let tree = Tree::new(&self.membership.registry, self.me);
         self.membership.registry.mark(self.now, |node| tree.reaches(node));
+        self.follow_media();
         let Membership { ref registry, ref mut access, ref hops, .. } = self.membership;
         let admission = &self.contracts.admission;
         let Permitted { pairs, blocked, refusals } =
@@ -159,6 +160,7 @@ impl Control {
         let incomplete = ties.incomplete;
         self.announce_decisions(decided, refusals);
         self.report(&tree, planned, &incomplete);
+        self.follow_media();
     }
 
     /// Announces the changes of refusals, marks and places, and schedules the next round.

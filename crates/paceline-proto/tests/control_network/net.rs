@@ -42,6 +42,8 @@ pub(crate) struct Seen {
     pub(crate) unspared: Vec<Refusal>,
     pub(crate) best_effort: Vec<(SubscriptionId, PublisherId, BestEffort)>,
     pub(crate) changed: Vec<(SubscriptionId, SubscriptionSpec)>,
+    /// The rates of links on shared media, in bits per second.
+    pub(crate) rates: BTreeMap<String, u64>,
     pub(crate) warned: Vec<(Instant, SubscriptionId, Warning)>,
     /// The new steps of elastic contracts.
     pub(crate) adapted: Vec<(Instant, SubscriptionId, Adaptation)>,
@@ -149,6 +151,7 @@ impl Seen {
             | ControlOutput::Subscribed { .. }
             | ControlOutput::Excess { .. }
             | ControlOutput::Warned { .. }
+            | ControlOutput::Allotted { .. }
             | ControlOutput::Changed { .. }
             | ControlOutput::InForce { .. }
             | ControlOutput::ChangeRefused { .. }
@@ -254,6 +257,9 @@ impl Net {
                 | ControlOutput::BestEffort { .. }) => seen.note_promise(node, output),
                 ControlOutput::Warned { subscription, warning, .. } => {
                     seen.warned.push((self.now, subscription, warning));
+                }
+                ControlOutput::Allotted { link, capacity } => {
+                    seen.rates.insert(link, capacity.bits_per_s());
                 }
                 ControlOutput::Excess { subscription, publisher, node, node_name, excess } => {
                     assert_eq!(node_name, format!("node{}", index(node)));

@@ -24,10 +24,11 @@ use std::thread::JoinHandle;
 pub(super) fn open_link(
     me: Introduction,
     index: usize,
-    config: LinkConfig,
+    mut config: LinkConfig,
     sources: &Arc<RxSources>,
     (commands, vitals): (&Commands, &Arc<Vitals>),
 ) -> Result<(EngineLink, JoinHandle<()>), OpenError> {
+    config.capacity = config.bounded_capacity();
     let waker = Arc::new(Waker::default());
     let announcements = Arc::new(Announcements {
         ready: ArrayQueue::new(STREAMS_MAX as usize),

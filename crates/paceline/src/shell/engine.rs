@@ -157,6 +157,8 @@ pub(crate) struct Engine {
     /// The inputs of neighbours that wait for their turn.
     incoming: MessageQueue<NeighbourInput>,
     unmeasured: Unmeasured,
+    /// The nodes that state another capacity of the medium of a link than this one, with that capacity, as logged.
+    differing: BTreeMap<String, (NodeId, u64)>,
     /// True if changes wait for that decision.
     undecided: bool,
     vitals: Arc<Vitals>,
@@ -220,6 +222,7 @@ impl Engine {
             decide_at: Instant::ZERO,
             incoming: MessageQueue::default(),
             unmeasured,
+            differing: BTreeMap::new(),
             undecided: false,
             vitals,
             gate,
@@ -405,6 +408,7 @@ impl Engine {
                     self.notify_ends(key, event, PublisherEvent::Withdrawn(subscription));
                 }
                 output @ ControlOutput::Warned { .. } => self.warned(output),
+                output @ ControlOutput::Allotted { .. } => self.follow_allotment(output),
                 ControlOutput::NoSpare { refusal } => {
                     self.notify(refusal.subscription, SubscriberEvent::NoSpare(refusal));
                 }
@@ -455,6 +459,7 @@ impl Engine {
         self.update_health(now);
         self.follow_able(now);
         self.follow_probes();
+        self.warn_media();
         self.sources.expire(now);
         self.sources.proves.store(self.control.wants_proofs(), Ordering::Relaxed);
         self.forget_unreachable();

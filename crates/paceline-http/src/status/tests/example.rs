@@ -78,6 +78,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         name: "thin".to_owned(),
         capacity_bits_per_s: Some(2_000_000),
         measured: None,
+        medium: None,
         use_bits_per_s: None,
         loss: None,
         reserved_bits_per_s: 400_000,

@@ -53,6 +53,32 @@ fn counters() -> LinkCounters {
     }
 }
 
+fn medium() -> MediumStatus {
+    MediumStatus {
+        name: "air".to_owned(),
+        capacity_bits_per_s: 1_875_000,
+        allotted_bits_per_s: 700_000,
+        reserved_bits_per_s: 900_000,
+        links: 3,
+        manager: NodeId(4),
+    }
+}
+
+fn class() -> ClassStatus {
+    ClassStatus {
+        name: "video".to_owned(),
+        parent: Some("all".to_owned()),
+        peer: Some(NodeId(8)),
+        share: 0.75,
+        served_bytes: 123_456,
+        guaranteed_bytes: 1_000,
+        guaranteed_bits_per_s: 9,
+        reserved_bits_per_s: 8,
+        streams: 1,
+        counters: counters(),
+    }
+}
+
 fn link() -> LinkStatus {
     let stream = StreamStatus {
         publisher: PublisherId { node: ROBOT, index: 1 },
@@ -75,18 +101,6 @@ fn link() -> LinkStatus {
         broken_ago: Some(Duration::from_secs(42)),
         group: Some(std::net::SocketAddrV4::new([239, 77, 0, 1].into(), 7_400)),
     };
-    let class = ClassStatus {
-        name: "video".to_owned(),
-        parent: Some("all".to_owned()),
-        peer: Some(NodeId(8)),
-        share: 0.75,
-        served_bytes: 123_456,
-        guaranteed_bytes: 1_000,
-        guaranteed_bits_per_s: 9,
-        reserved_bits_per_s: 8,
-        streams: 1,
-        counters: counters(),
-    };
     LinkStatus {
         name: "thin".to_owned(),
         at: Duration::from_millis(5),
@@ -98,6 +112,7 @@ fn link() -> LinkStatus {
             high_bits_per_s: None,
             contracts_bits_per_s: 1_800_000,
         }),
+        medium: Some(medium()),
         use_bits_per_s: Some(7),
         hops: vec![NodeId(8)],
         neighbours: vec![NeighbourStatus {
@@ -110,7 +125,7 @@ fn link() -> LinkStatus {
         loss: Some(0.05),
         streams: vec![stream],
         closed: counters(),
-        classes: vec![class],
+        classes: vec![class()],
         muted: vec![MutedStatus {
             peer: NodeId(8),
             flood: Flood::Malformed,

@@ -10,6 +10,7 @@ use crate::control::membership::registry::Registry;
 use crate::ids::{NodeId, PublisherId};
 use crate::plan::StreamNames;
 use paceline_admit::cpu::{BestEffortRegulator, CpuBudget, CpuCost};
+use paceline_admit::ledger::Amounts;
 use paceline_admit::reserve::{LinkId, NodeIndex, Reservations};
 use paceline_admit::{AdmissionTest, LinkParameters, QueueSpace};
 use paceline_sched::curve::RATE_MAX;
@@ -64,13 +65,19 @@ struct Settings {
     buffer: Option<u64>,
     /// Trains of probes measure its capacity.
     measured: bool,
+    /// Its rate on a shared medium, and the longest wait of a frame for the medium.
+    allotment: Option<Capacity>,
+    access: Duration,
 }
 
 /// A link. Hops with the same link name share it.
 #[derive(Debug)]
 struct Line {
     id: LinkId,
+    /// The capacity, bounded by the rate on a shared medium.
     capacity: Option<Capacity>,
+    /// The capacity of the link itself.
+    nominal: Option<Capacity>,
     settings: Settings,
     /// The classes by name, including those that were removed.
     classes: BTreeMap<String, LinkId>,
@@ -122,8 +129,8 @@ impl Line {
     }
 
     /// Returns the admission parameters of the whole link. With classes, every contract is one of a class.
-    fn parameters(&self) -> LinkParameters {
-        let Some(capacity) = self.capacity else {
+    fn parameters(&self, capacity: Option<Capacity>) -> LinkParameters {
+        let Some(capacity) = capacity else {
             let endless = LinkParameters::new(ENDLESS, AdmissionTest::Vds { coincide: false }, 0);
             return LinkParameters { timed: false, ..endless };
         };
@@ -133,12 +140,13 @@ impl Line {
         }
         let train = if self.settings.measured { capacity.bytes_in(TRAIN_LONGEST) } else { 0 };
         let other = in_the_way(self.settings.policy, capacity, self.settings.carrier) + train;
-        under(self.settings.policy, LinkParameters::new(streams, AdmissionTest::Edf, other))
+        let spec = LinkParameters::new(streams, AdmissionTest::Edf, other);
+        under(self.settings.policy, LinkParameters { latency: self.settings.access, ..spec })
     }
 
     /// Returns the admission parameters of a class; those of a removed class have no guarantee.
     fn class_parameters(&self, name: &str) -> LinkParameters {
-        let whole = self.parameters();
+        let whole = self.parameters(self.capacity);
         let found = self.tree().zip(self.capacity).and_then(|(tree, capacity)| {
             let place = tree.classes().iter().position(|class| class.name == name)?;
             tree.guarantee(place, (self.settings.policy, capacity, self.settings.carrier)).ok()
@@ -180,6 +188,42 @@ impl Links {
     /// [`Self::follow`].
     pub(in crate::control) fn set_measured(&mut self, link: &str, measured: bool) {
         self.settings.entry(link.to_owned()).or_default().measured = measured;
+    }
+
+    /// Sets the rate of a link on a shared medium, effective from the next [`Self::follow`].
+    pub(in crate::control) fn set_allotment(&mut self, link: &str, capacity: Capacity) {
+        self.settings.entry(link.to_owned()).or_default().allotment = Some(capacity);
+    }
+
+    /// Sets the longest wait of a frame for a shared medium, effective from the next [`Self::follow`].
+    pub(in crate::control) fn set_access(&mut self, link: &str, access: Duration) {
+        self.settings.entry(link.to_owned()).or_default().access = access;
+    }
+
+    /// Returns the capacity of a link, bounded by its rate on a shared medium.
+    pub(in crate::control) fn capacity(&self, link: &str) -> Option<Capacity> {
+        self.known.get(link)?.capacity
+    }
+
+    /// Returns the capacity of a link itself.
+    pub(in crate::control) fn nominal(&self, link: &str) -> Option<Capacity> {
+        self.known.get(link)?.nominal
+    }
+
+    /// Returns the reservations of a link without classes.
+    pub(in crate::control) fn reserved(&self, reservations: &Reservations, link: &str) -> Amounts {
+        let link = self.known.get(link).and_then(|line| reservations.link(line.id));
+        link.map_or(Amounts::default(), |link| link.ledger().held)
+    }
+
+    /// Returns the admission parameters of a link without classes at a capacity of `bits` per second.
+    pub(in crate::control) fn parameters_at(
+        &self,
+        link: &str,
+        bits: u64,
+    ) -> Option<LinkParameters> {
+        let line = self.known.get(link)?;
+        Some(self.limited(line, line.parameters(Some(Capacity::from_bits_per_s(bits).ok()?))))
     }
 
     /// Returns the capacity of a link if it is measured and known.
@@ -287,7 +331,7 @@ impl Links {
         // Nothing is forwarded to subscribers, but samples may be scaled for them.
         let cpu = self.processor.map(|all| CpuBudget { cost: CpuCost::default(), ..all });
         let mut specs = vec![(DELIVERY, LinkParameters { host_buffer, cpu, ..delivery })];
-        for (name, capacity) in carried {
+        for (&name, &capacity) in &carried {
             let settings = self.settings.get(name).cloned().unwrap_or_default();
             let mut id = || {
                 self.ids += 1;
@@ -296,28 +340,36 @@ impl Links {
             let line = self.known.entry(name.to_owned()).or_insert_with(|| Line {
                 id: id(),
                 capacity,
+                nominal: capacity,
                 settings: Settings::default(),
                 classes: BTreeMap::new(),
             });
-            (line.capacity, line.settings) = (capacity, settings);
+            line.nominal = capacity;
+            let bound = |own: Capacity| settings.allotment.map_or(own, |it| it.min(own));
+            (line.capacity, line.settings) = (capacity.map(bound), settings);
             let named = line.tree().cloned();
             for class in named.iter().flat_map(|tree| tree.classes()) {
                 line.classes.entry(class.name.clone()).or_insert_with(&mut id);
             }
-            // A link without a capacity promises nothing about its queue.
-            let (buffer, cpu) = (line.buffer(), self.processor);
-            let host_buffer = host_buffer.filter(|_| buffer.is_some());
-            // Best effort may use its burst of the processor while a sample of a contract waits for it.
-            let busy = cpu.and(buffer).map_or(Duration::ZERO, |_| BestEffortRegulator::BURST);
-            let spec = |spec: LinkParameters| {
-                let latency = spec.latency.saturating_add(busy);
-                LinkParameters { cpu, buffer, host_buffer, latency, ..spec }
-            };
-            specs.push((line.id, spec(line.parameters())));
+        }
+        for line in carried.keys().filter_map(|name| self.known.get(*name)) {
+            let spec = |spec| self.limited(line, spec);
+            specs.push((line.id, spec(line.parameters(line.capacity))));
             let classes = line.classes.iter();
             specs.extend(classes.map(|(name, id)| (*id, spec(line.class_parameters(name)))));
         }
         specs
+    }
+
+    /// Returns the parameters of a link or class with the limits of its link and of this node.
+    fn limited(&self, line: &Line, spec: LinkParameters) -> LinkParameters {
+        // A link without a capacity promises nothing about its queue.
+        let (buffer, cpu) = (line.buffer(), self.processor);
+        let host_buffer = Some(self.host_buffer()).filter(|_| buffer.is_some());
+        // Best effort may use its burst of the processor while a sample of a contract waits for it.
+        let busy = cpu.and(buffer).map_or(Duration::ZERO, |_| BestEffortRegulator::BURST);
+        let latency = spec.latency.saturating_add(busy);
+        LinkParameters { cpu, buffer, host_buffer, latency, ..spec }
     }
 
     /// Returns the place of a publisher's contracted stream from node `me`, this one, to its neighbour `next`.

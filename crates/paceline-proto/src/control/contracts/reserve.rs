@@ -177,6 +177,7 @@ impl Control {
             self.dirty = true;
         }
         self.share_processor();
+        self.want_refused();
     }
 
     /// Gives best effort the processor time that is not reserved. Time of requests that are not answered yet counts as reserved:

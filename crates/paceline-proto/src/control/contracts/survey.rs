@@ -6,6 +6,7 @@
 //! together with the first one.
 
 mod conclusion;
+mod medium;
 mod offer;
 mod prospect;
 mod query;
@@ -332,7 +333,8 @@ impl Control {
                 blank(*pair, self.me, &self.membership.registry, RefusalReason::Capacity);
             refusal.link = leg.hop.map(|hop| hop.link_name.clone()).unwrap_or_default();
             refusal.class.clone_from(&leg.seat.class);
-            let mut refusal = room.of(&leg).explain(refusal)?;
+            let refusal = room.of(&leg).explain(refusal)?;
+            let mut refusal = self.refusal_of_medium((half, &leg, other), refusal);
             if let (RefusalReason::NoGuarantee { .. }, Some(why)) =
                 (refusal.reason, leg.seat.unguaranteed)
             {
@@ -383,7 +385,7 @@ impl Control {
     }
 
     /// Returns this node's link of a pair's path, with the reservation of the pair `other`; `None` if the link has no limit.
-    fn room(&self, half: &Half, leg: &Leg<'_>, other: Option<&Half>) -> Option<Room<'_>> {
+    fn room_now(&self, half: &Half, leg: &Leg<'_>, other: Option<&Half>) -> Option<Room<'_>> {
         let reservations = &self.contracts.admission.reservations;
         let held = other.and_then(|half| {
             let leg = self.leg(half, (self.publisher(half.pair.1)?, &half.request))?;

@@ -1,8 +1,10 @@
 //! The encoding of publisher declarations and subscription requests.
 
 mod elastic;
+mod medium;
 mod refusal;
 
+pub(in crate::control) use medium::{put_medium, read_medium};
 pub(in crate::control) use refusal::{
     put_lack, put_refusal, put_refusal_of, read_lack, read_refusal, read_refusal_of,
 };

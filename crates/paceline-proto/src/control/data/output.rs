@@ -14,6 +14,7 @@ use crate::reason::Excess;
 use crate::rights::{Lack, Right};
 use crate::wire::WireError;
 use bytes::Bytes;
+use paceline_sched::Capacity;
 use std::sync::Arc;
 
 /// An action or notification for the owner of a [`Control`](crate::control::Control).
@@ -47,6 +48,14 @@ pub enum ControlOutput {
         right: Right,
         /// The tag or pattern; empty if the right applies to the whole node.
         tag: String,
+    },
+    /// Send at most this rate on a link of a [shared medium](crate::medium), as
+    /// [`Link::set_capacity`](crate::link::Link::set_capacity) does. It precedes the messages that announce it.
+    Allotted {
+        /// The name of the link.
+        link: String,
+        /// The rate.
+        capacity: Capacity,
     },
     /// A node has announced entries that this node cannot read, and therefore ignores.
     Unread {

@@ -24,7 +24,7 @@ pub struct Refusal {
     /// The link of that node that cannot carry the stream; empty if no link is the reason. For
     /// [`RefusalReason::Rights`], the name of the node without the right.
     pub link: String,
-    /// The class of that link; empty if the link has no classes.
+    /// The class of that link; empty if the link has no classes. For [`RefusalReason::Medium`], the name of the medium.
     pub class: String,
     /// The bytes per second that the stream needs on the link in addition to existing promises. For
     /// [`RefusalReason::Deadlines`], the rate that all streams together need while the most bytes are due.
@@ -112,6 +112,13 @@ pub enum RefusalReason {
         /// The most bytes that all streams together could have queued on the node.
         needed: u64,
         /// The size of the buffer.
+        available: u64,
+    },
+    /// The links of the shared medium of the link need more than the medium has. Both figures are in bits per second.
+    Medium {
+        /// The least rate that the contracts of all links and this one need.
+        needed: u64,
+        /// The sum of the rates that all links may have.
         available: u64,
     },
     /// The node did not answer repeated requests on the path, or gave no reliable answer.
@@ -208,6 +215,7 @@ impl Refusal {
             | RefusalReason::NoGuarantee { .. }
             | RefusalReason::Buffer { .. }
             | RefusalReason::HostBuffer { .. }
+            | RefusalReason::Medium { .. }
             | RefusalReason::NoAnswer
             | RefusalReason::BitRate { .. }
             | RefusalReason::Opposite { .. }
@@ -238,6 +246,7 @@ impl Refusal {
                 | RefusalReason::Processor { .. }
                 | RefusalReason::Buffer { .. }
                 | RefusalReason::HostBuffer { .. }
+                | RefusalReason::Medium { .. }
         )
     }
 
@@ -351,6 +360,16 @@ impl Refusal {
         )
     }
 
+    fn fmt_medium(&self, f: &mut fmt::Formatter<'_>, needed: u64, available: u64) -> fmt::Result {
+        let (needed, available) = (BitRate(needed.div_ceil(8)), BitRate(available / 8));
+        write!(
+            f,
+            "the medium '{}' of link '{}' of '{}' can't carry it: with existing contracts its links would need \
+             {needed}, of at most {available}; {}",
+            self.class, self.link, self.node_name, self.offer,
+        )
+    }
+
     fn fmt_opposite(&self, f: &mut fmt::Formatter<'_>, missing: bool) -> fmt::Result {
         let (tag, node) = (&self.link, &self.node_name);
         if missing {
@@ -434,6 +453,7 @@ impl fmt::Display for Refusal {
             RefusalReason::HostBuffer { needed, available } => {
                 self.fmt_host_buffer(f, needed, available)
             }
+            RefusalReason::Medium { needed, available } => self.fmt_medium(f, needed, available),
             RefusalReason::NoGuarantee { why } => write!(f, "{on} {why}"),
             RefusalReason::NoAnswer => write!(
                 f,
@@ -606,6 +626,13 @@ mod tests {
             refusal.to_string(),
             "the processor of 'ship' can't carry it: with existing contracts it would take 520 ms \
              of each second, of at most 500 ms; try --loss 1/5"
+        );
+        refusal.class = "field-radio".into();
+        refusal.reason = RefusalReason::Medium { needed: 2_300_000, available: 1_875_000 };
+        assert_eq!(
+            refusal.to_string(),
+            "the medium 'field-radio' of link 'radio0' of 'ship' can't carry it: with existing contracts its links \
+             would need 2.30 Mbit/s, of at most 1.87 Mbit/s; try --loss 1/5"
         );
         refusal.reason = RefusalReason::SizeAboveSource {
             asked: Size { width: 640, height: 480 },

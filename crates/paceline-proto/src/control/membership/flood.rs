@@ -157,7 +157,8 @@ impl Control {
             EntryKey::Neighbour(_)
             | EntryKey::Refusal(_)
             | EntryKey::Mark(_)
-            | EntryKey::Place(_) => RECORD_BYTES_MAX,
+            | EntryKey::Place(_)
+            | EntryKey::Medium(_) => RECORD_BYTES_MAX,
         };
         self.membership.flood.own_bytes += bytes;
         if self.membership.flood.own_bytes > most

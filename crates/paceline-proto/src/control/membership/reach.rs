@@ -66,6 +66,7 @@ impl Reach {
             | Change::Refuse(_)
             | Change::Mark(..)
             | Change::Place(..)
+            | Change::Medium(..)
             | Change::Unread(..)
             | Change::Remove(_) => false,
         };

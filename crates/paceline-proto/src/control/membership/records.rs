@@ -8,11 +8,11 @@ use crate::control::data::codec::{
     REVISION_MAX, put_hop, put_pair, put_publisher, put_subscription, read_hop, read_pair,
     read_publisher, read_subscription,
 };
-use crate::control::data::codec::{put_refusal_of, read_refusal_of};
+use crate::control::data::codec::{put_medium, put_refusal_of, read_medium, read_refusal_of};
 use crate::control::data::ids::{NAME_BYTES_MAX, PairKey};
 use crate::control::data::spec::PublisherSpec;
 use crate::control::membership::registry::{
-    Change, EntryKey, MARKS, Mark, NEIGHBOURS, PLACES, PUBLISHERS, REFUSALS, Read, Record,
+    Change, EntryKey, MARKS, MEDIA, Mark, NEIGHBOURS, PLACES, PUBLISHERS, REFUSALS, Read, Record,
     SUBSCRIPTIONS, Table, Unread, VERSION_MAX, least_held,
 };
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -30,6 +30,7 @@ const NEIGHBOUR: u8 = 4;
 const REFUSAL: u8 = 6;
 const MARK: u8 = 8;
 const PLACE: u8 = 10;
+const MEDIUM: u8 = 12;
 const REMOVED: u8 = 1;
 
 fn put_key(out: &mut Vec<u8>, key: EntryKey, removed: u8) {
@@ -58,6 +59,10 @@ fn put_key(out: &mut Vec<u8>, key: EntryKey, removed: u8) {
             out.put_u8(PLACE | removed);
             put_pair(out, of, by);
         }
+        EntryKey::Medium(index) => {
+            out.put_u8(MEDIUM | removed);
+            out.put_varint(index.into());
+        }
     }
 }
 
@@ -71,6 +76,7 @@ fn read_key(reader: &mut Reader) -> Result<(EntryKey, bool), WireError> {
         REFUSAL => EntryKey::Refusal(read_pair(reader)?),
         MARK => EntryKey::Mark(read_pair(reader)?),
         PLACE => EntryKey::Place(read_pair(reader)?),
+        MEDIUM => EntryKey::Medium(reader.varint32("link on a medium")?),
         _ => return Err(WireError::Invalid("change")),
     };
     Ok((key, kind & REMOVED != 0))
@@ -110,6 +116,7 @@ pub(in crate::control) fn put_change(out: &mut Vec<u8>, change: &Change) {
         Change::Refuse(refusal) => put_body(out, |out| put_refusal_of(out, refusal)),
         Change::Mark(_, revision, mark) => put_body(out, |out| put_mark(out, (*revision, *mark))),
         Change::Place(_, place) => put_body(out, |out| out.put_u64(place.0)),
+        Change::Medium(_, link) => put_body(out, |out| put_medium(out, link)),
         Change::Unread(_, unread) => put_bytes(out, &unread.bytes),
         Change::Remove(_) => {}
     }
@@ -158,6 +165,9 @@ pub(in crate::control) fn read_change(reader: &mut Reader) -> Result<Change, Wir
         EntryKey::Place(pair) => {
             read_body(reader, read_place)?.map(|place| Change::Place(pair, place))
         }
+        EntryKey::Medium(index) => {
+            read_body(reader, read_medium)?.map(|link| Change::Medium(index, Box::new(link)))
+        }
     };
     Ok(change.unwrap_or_else(|unread| Change::Unread(key, unread)))
 }
@@ -197,6 +207,9 @@ pub(in crate::control) fn put_record(out: &mut Vec<u8>, record: &Record) {
     put_table(out, &record.refusals, put_pair_key, put_refusal_of);
     put_table(out, &record.marks, put_pair_key, |out, mark| put_mark(out, *mark));
     put_table(out, &record.places, put_pair_key, |out, place| out.put_u64(place.0));
+    if record.media.entries() > 0 {
+        put_table(out, &record.media, put_index, put_medium);
+    }
 }
 
 /// Reads a table entry by entry, so that allocations never exceed the size of the input.
@@ -248,7 +261,8 @@ pub(in crate::control) fn read_record(
         Ok(SubscriptionId { node, index })
     };
     let neighbour = |reader: &mut Reader| reader.u64("neighbour").map(NodeId);
-    Ok(Record {
+    let medium = |reader: &mut Reader| reader.varint32("link on a medium");
+    let record = Record {
         version: reader.varint_max(VERSION_MAX, "version")?,
         name: reader.text(NAME_BYTES_MAX, "name")?,
         publishers: read_table(reader, PUBLISHERS, publisher, |reader, _| read_spec(reader))?,
@@ -259,5 +273,15 @@ pub(in crate::control) fn read_record(
         refusals: read_table(reader, REFUSALS, read_pair, read_refusal_of)?,
         marks: read_table(reader, MARKS, read_pair, |reader, _| read_mark(reader))?,
         places: read_table(reader, PLACES, read_pair, |reader, _| read_place(reader))?,
-    })
+        media: Table::default(),
+    };
+    if reader.remaining() == 0 {
+        return Ok(record);
+    }
+    let media = read_table(reader, MEDIA, medium, |reader, _| read_medium(reader))?;
+    // A record has one encoding: nothing stands for an empty table.
+    if media.entries() == 0 {
+        return Err(WireError::Invalid("links on media"));
+    }
+    Ok(Record { media, ..record })
 }

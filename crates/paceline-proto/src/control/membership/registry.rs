@@ -6,7 +6,7 @@ mod table;
 pub(in crate::control) use record::least_held;
 pub(crate) use record::{Change, EntryKey, Mark, Record};
 pub(in crate::control) use record::{
-    MARKS, MARKS_MAX, NEIGHBOURS, PLACES, PLACES_MAX, PUBLISHERS, REFUSALS, SUBSCRIPTIONS,
+    MARKS, MARKS_MAX, MEDIA, NEIGHBOURS, PLACES, PLACES_MAX, PUBLISHERS, REFUSALS, SUBSCRIPTIONS,
 };
 pub use record::{NEIGHBOURS_MAX, PUBLISHERS_MAX, REFUSALS_MAX, SUBSCRIPTIONS_MAX};
 pub(crate) use table::{Read, Table, Unread};

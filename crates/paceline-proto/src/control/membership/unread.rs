@@ -20,6 +20,7 @@ impl UnreadEntry {
             EntryKey::Refusal((of, by)) => (format!("refusal of {of} for {by}"), false),
             EntryKey::Mark((of, by)) => (format!("mark of {of} and {by}"), false),
             EntryKey::Place((of, by)) => (format!("place of the proxy of {of} and {by}"), false),
+            EntryKey::Medium(index) => (format!("link {index} on medium"), true),
         };
         let name = Reader::new(unread.bytes.clone()).text(TAG_BYTES_MAX, "name").ok();
         let entry = match name.filter(|_| named) {

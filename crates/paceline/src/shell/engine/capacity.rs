@@ -5,12 +5,13 @@ use super::EngineLink;
 use super::LinkCommand;
 use crate::check::classes;
 use crate::error::{CapacityError, ClassesError};
-use paceline_proto::control::WayChange;
+use paceline_proto::control::{ControlOutput, WayChange};
 use paceline_proto::link::LinkClass;
+use paceline_proto::medium::Medium;
 use paceline_sched::{Capacity, Instant};
 
 impl Engine {
-    /// Sets the capacity of a link. Its scheduler applies it at its next iteration, and admission
+    /// Sets the capacity of a link, and of its medium. Its scheduler applies it at its next iteration, and admission
     /// re-evaluates every contract on the link.
     pub(super) fn set_capacity(
         &mut self,
@@ -33,7 +34,16 @@ impl Engine {
         if let Some(tree) = classes(&link.config).map_err(wrong)? {
             tree.fits(Some(capacity)).map_err(wrong)?;
         }
-        link.handle.send(LinkCommand::Capacity(capacity));
+        if let Some(medium) = &mut link.config.medium {
+            if capacity.bits_per_s() < Medium::CAPACITY_MIN {
+                return Err(CapacityError::Medium(medium.name.clone(), capacity));
+            }
+            medium.capacity = capacity;
+            let medium = medium.clone();
+            self.control.set_medium(name, medium);
+        } else {
+            link.handle.send(LinkCommand::Capacity(capacity));
+        }
         self.apply_capacity(now, at, capacity);
         Ok(())
     }
@@ -64,6 +74,43 @@ impl Engine {
             "link '{}': its capacity could not be measured within 2 s; contracts may use {capacity} until then",
             link.config.name
         );
+    }
+
+    /// Follows the rate of a link on its medium.
+    pub(super) fn follow_allotment(&self, output: ControlOutput) {
+        let ControlOutput::Allotted { link: name, capacity } = output else { return };
+        if let Some(link) = self.links.iter().find(|link| link.config.name == name) {
+            tracing::debug!("link '{name}': its rate on the medium is {capacity}");
+            link.handle.send(LinkCommand::Capacity(capacity));
+        }
+    }
+
+    /// Logs nodes that state another capacity of a medium than this one.
+    pub(super) fn warn_media(&mut self) {
+        for link in &self.links {
+            let (name, Some(own)) = (&link.config.name, &link.config.medium) else { continue };
+            let view = self.control.medium(name).map(|(view, _)| view);
+            let differs = view.as_ref().and_then(|view| view.differs);
+            if self.differing.get(name).copied() == differs {
+                continue;
+            }
+            let Some((view, (node, bits))) = view.zip(differs) else {
+                self.differing.remove(name);
+                continue;
+            };
+            self.differing.insert(name.clone(), (node, bits));
+            let other = self.control.name(node).unwrap_or_default();
+            let shown =
+                |bits| Capacity::from_bits_per_s(bits).map_or(String::new(), |it| it.to_string());
+            tracing::warn!(
+                "link '{name}': this node states {} for medium '{}', and '{other}' states {}; the smallest \
+                 one of all nodes counts, {}: give it the same capacity on all nodes",
+                own.capacity,
+                own.name,
+                shown(bits),
+                shown(view.capacity)
+            );
+        }
     }
 
     /// Lets admission evaluate every contract on the link again with this capacity.

@@ -5,8 +5,8 @@ use super::super::handle::{HopSnapshot, LinkSnapshot, StreamSnapshot};
 use super::super::waits::ProcessorWaits;
 use super::{Engine, EngineLink};
 use crate::status::{
-    ClassStatus, ElasticStatus, LinkStatus, MeasuredCapacity, MemoryStatus, NodeStatus,
-    PublisherStatus, QueueStatus, RateCheck, Reservation, StreamContract, StreamStatus,
+    ClassStatus, ElasticStatus, LinkStatus, MeasuredCapacity, MediumStatus, MemoryStatus,
+    NodeStatus, PublisherStatus, QueueStatus, RateCheck, Reservation, StreamContract, StreamStatus,
     SubscriptionHealth, SubscriptionStatus,
 };
 use bytes::Bytes;
@@ -241,6 +241,10 @@ impl Engine {
             at: clock_time(snapshot.at),
             capacity_bits_per_s: capacity.map(Capacity::bits_per_s),
             measured,
+            medium: self
+                .control
+                .medium(&link.config.name)
+                .map(|(view, bits)| MediumStatus::new(view, bits)),
             use_bits_per_s: None,
             reserved_bits_per_s: reserved
                 .fold(0, |sum, contract| sum.saturating_add(contract.bits_per_s)),

@@ -93,6 +93,7 @@ fn put_reason(out: &mut Vec<u8>, reason: RefusalReason) {
             out.put_varint(other.index.into());
         }
         RefusalReason::BitRate { asked, least } => put_numbers(out, 17, &[asked, least]),
+        RefusalReason::Medium { needed, available } => put_numbers(out, 19, &[needed, available]),
         RefusalReason::NoGuarantee { why } => {
             out.put_u8(9);
             out.put_u8(why.code());
@@ -215,6 +216,10 @@ fn read_reason(reader: &mut Reader) -> Result<RefusalReason, WireError> {
         17 => {
             let asked = reader.varint("requested bit rate")?;
             RefusalReason::BitRate { asked, least: reader.varint("least bit rate")? }
+        }
+        19 => {
+            let needed = reader.varint("needed rate")?;
+            RefusalReason::Medium { needed, available: reader.varint("available rate")? }
         }
         18 => {
             let why = read_unscalable(reader)?;

@@ -98,7 +98,8 @@ impl View<'_> {
                 }
                 Change::Mark(pair, ..) | Change::Place(pair, _) => self.shows_refusal(*pair),
                 Change::Unread(..) => false,
-                Change::Remove(_) => true,
+                // A leaf may have a link on the medium.
+                Change::Medium(..) | Change::Remove(_) => true,
             };
         if shown { change } else { Change::Remove(change.key()) }
     }

@@ -9,6 +9,7 @@ use crate::control::membership::registry::{EntryKey, Mark, PUBLISHERS_MAX, Unrea
 use crate::envelope::Envelope;
 use crate::form::{Audio, Form, Proxy, Rate, ScaledForm, Size, Unscalable};
 use crate::ids::{PublisherId, SubscriptionId};
+use crate::medium::{Allotment, Allotments, Holding, Medium, MediumLink};
 use crate::rights::{Lack, PeerName, Quota, Right};
 use crate::sample::{Encoding, Kind};
 use crate::tag::{Pattern, Tag};
@@ -310,6 +311,8 @@ fn refusal() -> impl Strategy<Value = Refusal> {
         Just(RefusalReason::Unencrypted),
         Just(RefusalReason::TooManySpares),
         any::<(u64, u64)>().prop_map(|(asked, least)| RefusalReason::BitRate { asked, least }),
+        any::<(u64, u64)>()
+            .prop_map(|(needed, available)| RefusalReason::Medium { needed, available }),
         any::<bool>().prop_map(|missing| RefusalReason::Opposite { missing }),
         any::<bool>().prop_map(|shared| RefusalReason::NoSecondPath { shared }),
         subscription_id().prop_map(|other| RefusalReason::SpareMeets { other }),
@@ -369,6 +372,7 @@ fn key() -> impl Strategy<Value = EntryKey> {
         pair().prop_map(EntryKey::Refusal),
         pair().prop_map(EntryKey::Mark),
         pair().prop_map(EntryKey::Place),
+        any::<u32>().prop_map(EntryKey::Medium),
     ]
 }
 
@@ -383,9 +387,41 @@ fn change() -> impl Strategy<Value = Change> {
             Change::Mark(pair, revision, mark)
         }),
         (pair(), any::<u64>()).prop_map(|(pair, node)| Change::Place(pair, NodeId(node))),
+        (0..1_000_u32, medium_link()).prop_map(|(n, link)| Change::Medium(n, Box::new(link))),
         key().prop_map(Change::Remove),
         key().prop_map(|key| Change::Unread(key, unread(key))),
     ]
+}
+
+/// A link on a shared medium, with or without the allotments of a manager.
+fn medium_link() -> impl Strategy<Value = MediumLink> {
+    let rate = || 0..1_u64 << 40;
+    let holding = (any::<[u64; 2]>(), (rate(), rate(), rate()), 1..1_u64 << 40);
+    let holding = holding.prop_map(|([manager, term], (holds, need, wants), most)| Holding {
+        manager: NodeId(manager),
+        term,
+        seen: term / 2,
+        holds,
+        need,
+        wants,
+        most,
+    });
+    let allotment = (any::<(u64, u32)>(), (any::<u64>(), rate(), any::<bool>()));
+    let allotments = prop::collection::btree_map(allotment.0, allotment.1, 0..5);
+    let allotments = option::of((any::<u64>(), allotments));
+    (holding, "[a-z]{1,20}", 64_000..1_u64 << 40, allotments).prop_map(
+        |(holding, name, bits, allotments)| {
+            let capacity = Capacity::from_bits_per_s(bits / 8 * 8).unwrap();
+            let medium = Medium { name, capacity, access: Duration::from_micros(bits % 10_000) };
+            let allotments = allotments.map(|(term, links)| {
+                let links = links.into_iter().map(|((node, link), (number, bits, forced))| {
+                    ((NodeId(node), link), Allotment { number, bits, forced })
+                });
+                Allotments { term, links: links.collect() }
+            });
+            MediumLink { medium, link: "radio".into(), holding, allotments }
+        },
+    )
 }
 
 /// An entry that no node can read, and the first field that it refuses.
@@ -397,6 +433,7 @@ fn unread(key: EntryKey) -> Unread {
         EntryKey::Refusal(_) => return garbage(WireError::Invalid("refusal reason")),
         EntryKey::Mark(_) => "revision",
         EntryKey::Place(_) => "place",
+        EntryKey::Medium(_) => "medium",
     };
     garbage(WireError::Truncated(field))
 }

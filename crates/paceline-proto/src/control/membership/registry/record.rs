@@ -5,6 +5,7 @@ use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::Refusal;
 use crate::control::data::spec::{HopInfo, PublisherSpec, SubscriptionSpec};
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
+use crate::medium::MediumLink;
 use crate::wire::WireError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub const REFUSALS_MAX: usize = 4_096;
 pub(in crate::control) const MARKS_MAX: usize = 4_096;
 /// The most computed places of proxies in the record of one node.
 pub(in crate::control) const PLACES_MAX: usize = 4_096;
+/// The most links on shared media in the record of one node.
+pub(in crate::control) const MEDIA_MAX: usize = 64;
 
 /// The limit of each table, and its name.
 pub(in crate::control) const PUBLISHERS: (usize, &str) = (PUBLISHERS_MAX, "publishers");
@@ -29,6 +32,7 @@ pub(in crate::control) const NEIGHBOURS: (usize, &str) = (NEIGHBOURS_MAX, "neigh
 pub(in crate::control) const REFUSALS: (usize, &str) = (REFUSALS_MAX, "refusals");
 pub(in crate::control) const MARKS: (usize, &str) = (MARKS_MAX, "marks");
 pub(in crate::control) const PLACES: (usize, &str) = (PLACES_MAX, "places");
+pub(in crate::control) const MEDIA: (usize, &str) = (MEDIA_MAX, "links on media");
 
 /// The state of a contract that other nodes need to know, as announced by the publisher's node.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -73,6 +77,7 @@ pub(crate) enum EntryKey {
     Refusal(PairKey),
     Mark(PairKey),
     Place(PairKey),
+    Medium(u32),
 }
 
 /// A node's record of itself.
@@ -89,6 +94,8 @@ pub(crate) struct Record {
     pub(crate) marks: Table<PairKey, (u64, Mark)>,
     /// The nodes that scale the samples of its publishers for subscriptions that leave the choice to this node.
     pub(crate) places: Table<PairKey, NodeId>,
+    /// Its links on shared media, by its own numbers.
+    pub(crate) media: Table<u32, MediumLink>,
 }
 
 /// A change of a record; it raises the record's version by one.
@@ -106,6 +113,8 @@ pub(crate) enum Change {
     Mark(PairKey, u64, Mark),
     /// A computed place of a proxy, or another one.
     Place(PairKey, NodeId),
+    /// A new link on a shared medium, or its new state.
+    Medium(u32, Box<MediumLink>),
     /// An entry of which this node can read only the place.
     Unread(EntryKey, Unread),
     /// The end of an entry.
@@ -122,6 +131,7 @@ impl Change {
             Self::Refuse(refusal) => EntryKey::Refusal((refusal.subscription, refusal.publisher)),
             Self::Mark(pair, ..) => EntryKey::Mark(*pair),
             Self::Place(pair, _) => EntryKey::Place(*pair),
+            Self::Medium(index, _) => EntryKey::Medium(*index),
             Self::Unread(key, _) | Self::Remove(key) => *key,
         }
     }
@@ -148,9 +158,10 @@ impl Record {
         let asked = asked.map(|of| held::<SubscriptionSpec>() + of.pattern.as_str().len());
         let hops = self.neighbours.values().map(|hop| held::<HopInfo>() + hop.link_name.len());
         let refusals = self.refusals.values().map(|_| held::<Refusal>());
+        let media = self.media.values().map(MediumLink::held_bytes);
         let small = self.marks.len() + self.places.len();
         let unread = self.unread().map(|(_, unread)| held::<Unread>() + unread.bytes.len());
-        let parts = publishers.chain(asked).chain(hops).chain(refusals).chain(unread);
+        let parts = publishers.chain(asked).chain(hops).chain(refusals).chain(media).chain(unread);
         size_of::<Self>() + self.name.len() + small * held::<(u64, u64)>() + parts.sum::<usize>()
     }
 
@@ -168,7 +179,8 @@ impl Record {
         let refusals = keyed(self.refusals.unread(), |pair| EntryKey::Refusal(*pair));
         let marks = keyed(self.marks.unread(), |pair| EntryKey::Mark(*pair));
         let places = keyed(self.places.unread(), |pair| EntryKey::Place(*pair));
-        publishers.chain(asked).chain(hops).chain(refusals).chain(marks).chain(places)
+        let media = keyed(self.media.unread(), |index| EntryKey::Medium(*index));
+        publishers.chain(asked).chain(hops).chain(refusals).chain(marks).chain(places).chain(media)
     }
 
     /// Applies the change to `node`'s record, or changes nothing on error.
@@ -190,6 +202,7 @@ impl Record {
                 self.marks.set(pair, Ok((revision, mark)), MARKS)?;
             }
             Change::Place(pair, place) => self.places.set(pair, Ok(place), PLACES)?,
+            Change::Medium(index, link) => self.media.set(index, Ok(*link), MEDIA)?,
             Change::Unread(_, unread) => self.set_unread(node, key, unread)?,
             Change::Remove(_) => self.remove(node, key),
         }
@@ -209,6 +222,7 @@ impl Record {
             EntryKey::Refusal(pair) => self.refusals.set(pair, Err(unread), REFUSALS),
             EntryKey::Mark(pair) => self.marks.set(pair, Err(unread), MARKS),
             EntryKey::Place(pair) => self.places.set(pair, Err(unread), PLACES),
+            EntryKey::Medium(index) => self.media.set(index, Err(unread), MEDIA),
         }
     }
 
@@ -222,6 +236,7 @@ impl Record {
             EntryKey::Refusal(pair) => self.refusals.remove(&pair),
             EntryKey::Mark(pair) => self.marks.remove(&pair),
             EntryKey::Place(pair) => self.places.remove(&pair),
+            EntryKey::Medium(index) => self.media.remove(&index),
         }
     }
 }
