@@ -2,6 +2,7 @@
 
 mod adapt;
 mod args;
+mod camera;
 mod card;
 mod files;
 mod flight_times;

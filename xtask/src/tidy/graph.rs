@@ -69,12 +69,14 @@ const LAYERS: &[Layer] = &[
             "thiserror",
         ],
     },
+    Layer { folder: "crates/paceline-edge", uses: &["paceline-media", "thiserror", "url"] },
     Layer {
         folder: "crates/paceline-fuzz",
         uses: &[
             "paceline-sched",
             "paceline-proto",
             "paceline-node",
+            "paceline-edge",
             "paceline-media",
             "paceline-record",
             "bytes",
@@ -160,6 +162,7 @@ const LAYERS: &[Layer] = &[
         folder: "crates/paceline-cli",
         uses: &[
             "paceline",
+            "paceline-edge",
             "paceline-http",
             "paceline-media",
             "paceline-plain",
@@ -174,7 +177,9 @@ const LAYERS: &[Layer] = &[
             "clap",
             "clap_complete",
             "clap_mangen",
+            "futures-util",
             "rcgen",
+            "retina",
             "ring",
             "rustix",
             "rustls",

@@ -3,7 +3,7 @@
 use super::args::PubArgs;
 use super::pieces::Cut;
 use super::source::Opened;
-use super::{card, files, media, value};
+use super::{camera, card, files, media, value};
 use paceline_tool::stop::Stop;
 use std::path::Path;
 
@@ -25,6 +25,9 @@ pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>
             "--quality: only the test card is encoded here; give --test-card, or leave --quality \
              out",
         ));
+    }
+    if let Some(address) = &args.rtsp {
+        return camera::open(args, &address.0, stop);
     }
     if let Some(value) = args.value.as_deref().filter(|value| *value != "-") {
         return value::open(args, value).map(Some);

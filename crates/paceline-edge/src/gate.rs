@@ -1,0 +1,75 @@
+//! The pictures that can be decoded.
+
+use crate::fault::Fault;
+use paceline_media::codec::{Codec, Units};
+use paceline_media::video::Class;
+
+/// Lets the units of a video pass that can be decoded: from a key picture on, and after a loss from the next key picture on.
+///
+/// A unit of class I without parameter sets receives the latest ones, and sets that a unit repeats between its slices are left
+/// out. A stream of JPEG pictures needs no gate.
+///
+/// ```
+/// use paceline_edge::{Fault, Gate};
+/// use paceline_media::codec::Codec;
+///
+/// let mut gate = Gate::new(Codec::H264, &[]);
+/// assert!(matches!(gate.take(b"no unit"), Err(Fault::Malformed(_))));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Gate {
+    units: Units,
+    /// The reason why a picture that is no key picture cannot pass; `None` if it can.
+    closed: Option<Fault>,
+    /// Pictures that precede the last key picture in presentation order need lost ones.
+    leading: bool,
+}
+
+impl Gate {
+    /// Returns the gate of a stream. `sets` are the parameter sets of its description (SPS, PPS and, for H.265, VPS), each as a
+    /// NAL unit without a start code.
+    #[must_use]
+    pub fn new(codec: Codec, sets: &[&[u8]]) -> Self {
+        let mut units = Units::new(codec);
+        let mut unit = Vec::new();
+        for set in sets {
+            unit.extend_from_slice(&[0, 0, 0, 1]);
+            unit.extend_from_slice(set);
+        }
+        if !unit.is_empty() {
+            // It has no picture, and so no class, but its parameter sets are noted.
+            let _ = units.classify(&unit);
+            let _ = units.complete(&unit, Class::P);
+        }
+        Self { units, closed: Some(Fault::Early), leading: false }
+    }
+
+    /// Notes that a unit was lost.
+    pub fn lose(&mut self) {
+        self.closed.get_or_insert(Fault::NeedsLost);
+    }
+
+    /// Returns the next unit, completed, if it can be decoded.
+    ///
+    /// # Errors
+    /// [`Fault::Early`], [`Fault::NeedsLost`], or [`Fault::Malformed`] for bytes without a picture.
+    pub fn take(&mut self, unit: &[u8]) -> Result<Vec<u8>, Fault> {
+        let Ok(class) = self.units.classify(unit) else {
+            self.lose();
+            return Err(Fault::Malformed("a unit without a picture"));
+        };
+        // Units that do not pass may have parameter sets for later ones.
+        let whole = self.units.complete(unit, class);
+        match (class, self.closed) {
+            (Class::I, closed) => {
+                self.leading = closed.is_some();
+                self.closed = None;
+            }
+            (_, Some(fault)) => return Err(fault),
+            (Class::Leading, None) if self.leading => return Err(Fault::NeedsLost),
+            (Class::P, None) => self.leading = false,
+            (Class::B | Class::Leading, None) => {}
+        }
+        Ok(whole.into_owned())
+    }
+}

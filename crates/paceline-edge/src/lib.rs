@@ -1,0 +1,43 @@
+//! Cameras of other protocols, mapped to samples: RTSP addresses and logins, RTP packets to pictures and blocks of sound,
+//! RTCP sender reports to capture times, and the times of reconnection. Without I/O.
+//!
+//! The central values are a [`Depacketizer`] per track, which cuts packets into units, and a [`Gate`], which lets units pass
+//! that can be decoded:
+//!
+//! ```
+//! use paceline_edge::{Depacketizer, Event, Packet, TrackFormat};
+//!
+//! let mut sound = Depacketizer::new(TrackFormat::Pcmu { rate: 8_000, channels: 1 });
+//! let mut events = Vec::new();
+//! sound.push(&Packet { time: 160, marker: false, lost: 0, payload: &[0xff; 160] }, &mut events);
+//! assert_eq!(events, [Event::Unit { time: 160, bytes: vec![0xff; 160] }]);
+//! ```
+//!
+//! | item | purpose |
+//! |---|---|
+//! | [`CameraAddress`], [`Login`] | the address of a camera without its password, and the password without a printed form |
+//! | [`TrackFormat`], [`choose`] | the tracks of a camera that can be published |
+//! | [`Depacketizer`] | RTP packets to pictures and blocks, cut by RTP time and marker |
+//! | [`Gate`] | the pictures that can be decoded after a loss |
+//! | [`Losses`] | the pictures that were left out, by reason |
+//! | [`CaptureClock`] | capture times with a bound, from sender reports and arrivals |
+//! | [`Backoff`] | the times of reconnection |
+//!
+//! Invariant: any bytes may arrive. A unit that lost a packet is a [`Fault`] with a reason, never a unit. Memory is bounded by
+//! the largest unit of [`paceline_media::video::UNIT_BYTES_MAX`]. This crate reads no clock, opens nothing and starts no thread.
+
+mod address;
+mod backoff;
+mod clock;
+mod depacketize;
+mod fault;
+mod gate;
+mod track;
+
+pub use address::{AddressError, CameraAddress, Login, LoginError};
+pub use backoff::Backoff;
+pub use clock::{CaptureClock, Captured};
+pub use depacketize::{Depacketizer, Event, Packet};
+pub use fault::{Fault, Losses};
+pub use gate::Gate;
+pub use track::{Described, Medium, TrackError, TrackFormat, choose};
