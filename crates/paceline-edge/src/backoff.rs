@@ -11,7 +11,7 @@ const SILENCE_FIRST: Duration = Duration::from_secs(10);
 /// The limits of the silence after which a connection counts as dead.
 const SILENCE_MIN: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// The silence in longest distances of two pictures.
+/// The silence, in longest distances of two pictures.
 const DISTANCES: u32 = 4;
 
 /// The delays between attempts to connect, and the silence after which a connection counts as dead.
@@ -23,7 +23,8 @@ const DISTANCES: u32 = 4;
 /// let mut backoff = Backoff::default();
 /// let delays: Vec<u128> = (0..6).map(|_| backoff.failed().as_millis()).collect();
 /// assert_eq!(delays, [100, 200, 400, 800, 1_000, 1_000]);
-/// backoff.arrived(Some(Duration::from_millis(40)));
+/// backoff.arrived();
+/// backoff.heard(Duration::from_millis(40));
 /// assert_eq!(backoff.failed().as_millis(), 100);
 /// assert_eq!(backoff.silence(), Duration::from_secs(2));
 /// ```
@@ -42,18 +43,20 @@ impl Backoff {
         delay
     }
 
-    /// Notes a sample, and its distance from the one before on the same connection.
-    pub fn arrived(&mut self, distance: Option<Duration>) {
+    /// Notes a sample: the next failure is the first one.
+    pub fn arrived(&mut self) {
         self.failures = 0;
-        if let Some(distance) = distance {
-            // A camera may send less often at night, and more often afterwards.
-            let faded = self.distance.map(|longest| longest - longest / 64).unwrap_or_default();
-            self.distance = Some(faded.max(distance));
-        }
+    }
+
+    /// Notes the distance of the first packets of two pictures, whole or not.
+    pub fn heard(&mut self, distance: Duration) {
+        // A camera may send less often at night, and more often afterwards.
+        let faded = self.distance.map(|longest| longest - longest / 64).unwrap_or_default();
+        self.distance = Some(faded.max(distance));
     }
 
     /// Returns the time without packets after which a connection counts as dead: four times the longest recent distance of two
-    /// samples, 2 s to 30 s; 10 s before the second sample.
+    /// pictures, 2 s to 30 s; 10 s before the second one.
     #[must_use]
     pub fn silence(&self) -> Duration {
         self.distance.map_or(SILENCE_FIRST, |distance| {
@@ -70,14 +73,14 @@ mod tests {
     fn slow_cameras_may_be_silent_for_longer() {
         let mut backoff = Backoff::default();
         assert_eq!(backoff.silence(), SILENCE_FIRST);
-        backoff.arrived(None);
+        backoff.arrived();
         assert_eq!(backoff.silence(), SILENCE_FIRST);
-        backoff.arrived(Some(Duration::from_secs(5)));
+        backoff.heard(Duration::from_secs(5));
         assert_eq!(backoff.silence(), Duration::from_secs(20));
-        backoff.arrived(Some(Duration::from_secs(60)));
+        backoff.heard(Duration::from_secs(60));
         assert_eq!(backoff.silence(), SILENCE_MAX);
         for _ in 0..1_000 {
-            backoff.arrived(Some(Duration::from_millis(40)));
+            backoff.heard(Duration::from_millis(40));
         }
         assert_eq!(backoff.silence(), SILENCE_MIN);
     }

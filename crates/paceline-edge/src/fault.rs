@@ -1,5 +1,6 @@
 //! The reasons why pictures are left out, and their counts.
 
+use crate::track::Medium;
 use std::fmt;
 
 /// The reason why a picture or a block of sound is left out.
@@ -31,6 +32,7 @@ pub enum Fault {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
+    medium: Medium,
     lost: u64,
     malformed: u64,
     first: Option<&'static str>,
@@ -40,6 +42,12 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Returns no losses of a medium.
+    #[must_use]
+    pub fn of(medium: Medium) -> Self {
+        Self { medium, ..Self::default() }
+    }
+
     /// Adds a picture or block.
     pub fn add(&mut self, fault: Fault) {
         match fault {
@@ -64,7 +72,11 @@ impl Losses {
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total();
-        write!(f, "{total} picture{} left out", if total == 1 { "" } else { "s" })?;
+        let noun = match self.medium {
+            Medium::Pictures => "picture",
+            Medium::Sound => "block",
+        };
+        write!(f, "{total} {noun}{} left out", if total == 1 { "" } else { "s" })?;
         let first = self.first.unwrap_or_default();
         let parts = [
             (self.lost, "with lost packets", ""),

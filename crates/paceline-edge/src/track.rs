@@ -12,9 +12,10 @@ const SOUND: &str = "AAC, Opus, PCMU, PCMA or L16";
 const NAMED_MAX: usize = 8;
 
 /// What a track contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
-    /// Pictures.
+    /// Pictures, the default.
+    #[default]
     Pictures,
     /// Sound.
     Sound,

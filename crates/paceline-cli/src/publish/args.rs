@@ -15,7 +15,7 @@ Examples:
   paceline pub robot/steer left --hz 20
   paceline pub robot/camera --test-card 640x480@30 --loss 1/10 --json
   paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-login camera.txt
-  paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-udp
+  paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-udp --sound robot/microphone
   ffmpeg -v error -f v4l2 -i /dev/video0 -c copy -f mjpeg - | paceline pub robot/camera - --hz 30
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
   paceline pub robot/pose - --isolated --name robot \
@@ -59,6 +59,9 @@ pub(crate) struct PubArgs {
     /// Receives from the camera over UDP instead of TCP
     #[arg(long, requires = "rtsp")]
     pub(crate) rtsp_udp: bool,
+    /// Also publishes the sound of the camera, on this tag
+    #[arg(long, value_name = "TAG", value_parser = Tag::new, requires = "rtsp")]
+    pub(crate) sound: Option<Tag>,
     /// Publishes pictures that show their number and time; HZ defaults to 30
     #[arg(long, value_name = "WxH@HZ", value_parser = args::card)]
     pub(crate) test_card: Option<CardSpec>,

@@ -6,20 +6,19 @@ mod refusal;
 mod tracks;
 
 use super::args::PubArgs;
-use super::media::{self, AHEAD, Streamed};
+use super::media::{self, AHEAD, Message, Streamed};
 use super::news::News;
+use super::sound::Sound;
 use super::source::{Next, Opened, Origin, Source};
 use anyhow::anyhow;
 use lane::Lane;
-use paceline_edge::Medium;
-use paceline_edge::{CameraAddress, Login};
-use paceline_media::stream::Properties;
+use paceline_edge::{CameraAddress, Login, Medium};
 use paceline_tool::exit;
 use paceline_tool::stop::Stop;
 use reader::{Camera, Reader};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The environment variable with the login.
@@ -29,41 +28,44 @@ const LOGIN_FILE_MAX: u64 = 4_096;
 /// Limit of the wait for the camera's answer to the end of the session.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// The samples of a camera.
+/// The samples of a track.
 struct CameraFeed {
-    /// Dropped first: the reading thread ends with its receiver.
-    samples: Option<Streamed>,
-    wanted: Option<Arc<()>>,
+    /// Dropped first: the reading thread ends with its receivers.
+    samples: Option<(Streamed, Arc<()>)>,
     /// Disconnected when the reading thread has ended.
     ended: Receiver<()>,
 }
 
-/// Connects to a camera. Returns `None` if the user interrupts the wait for its first picture.
-pub(super) fn open(args: &PubArgs, address: &str, stop: &Stop) -> anyhow::Result<Option<Opened>> {
+/// Connects to a camera, whose sound is published with `--sound`. Returns `None` if the user interrupts the wait for its first
+/// picture.
+pub(super) fn open(
+    args: &PubArgs,
+    address: &str,
+    stop: &Stop,
+) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
     refuse_others(args)?;
     let address = address.parse::<CameraAddress>();
     let address = address.map_err(|error| exit::usage(format!("--rtsp: {error}")))?;
     let login = login(args.rtsp_login.as_deref())?;
     let name = address.to_string();
-    let news = Arc::new(News::new(name.clone()));
     let camera = Camera { address, login, udp: args.rtsp_udp };
-    let wanted = Arc::new(());
+    let pictures = Arc::new(News::new(name.clone()));
     let (to, messages) = sync_channel(AHEAD);
-    let (last, ended) = sync_channel::<()>(0);
-    let (reports, user) = (news.clone(), Arc::downgrade(&wanted));
-    media::spawn(to, move |to| {
-        let _last = last;
-        let lanes = vec![Lane::new(Medium::Pictures, reports, to.clone())];
-        Reader::new(camera, lanes, user).run()
+    let mut lanes = vec![Lane::new(Medium::Pictures, pictures.clone(), to.clone())];
+    let sound = args.sound.clone().map(|tag| {
+        let (to, messages) = sync_channel(AHEAD);
+        let news = Arc::new(News::of_sound(name.clone()));
+        lanes.push(Lane::new(Medium::Sound, news.clone(), to));
+        Sound::new(tag, messages, news)
     });
-    let samples = Streamed { messages, has_end: true, keeps_time: false };
-    let feed = CameraFeed { samples: Some(samples), wanted: Some(wanted), ended };
-    let Some(head) = feed.head(&name, stop)? else { return Ok(None) };
+    let feed = CameraFeed::start(messages, to, |user| Reader::new(camera, lanes, user));
+    let Some((samples, _)) = &feed.samples else { return Ok(None) };
+    let Some(head) = media::head(&name, &samples.messages, stop)? else { return Ok(None) };
     let found = head.ok_or_else(|| anyhow!("{name}: its reader found no pictures"))?;
     let hz = args.hertz().or(found.hz);
     let origin = media::origin(args, &name, "pictures", (&found, hz));
-    let origin = Origin { live: true, news: Some(news), ..origin };
-    Ok(Some(Opened { origin, feed: Box::new(feed) }))
+    let origin = Origin { live: true, news: Some(pictures), ..origin };
+    Ok(Some((Opened::new(origin, feed), sound)))
 }
 
 fn refuse_others(args: &PubArgs) -> anyhow::Result<()> {
@@ -106,18 +108,27 @@ fn login(file: Option<&Path>) -> anyhow::Result<Option<Login>> {
 }
 
 impl CameraFeed {
-    /// Waits for the properties of the pictures; `None` if the user interrupts it.
-    fn head(&self, name: &str, stop: &Stop) -> anyhow::Result<Option<Option<Properties>>> {
-        match &self.samples {
-            Some(samples) => media::head(name, &samples.messages, stop),
-            None => Ok(None),
-        }
+    /// Starts the reading thread, whose errors are sent to `to`.
+    fn start(
+        messages: Receiver<Message>,
+        to: SyncSender<Message>,
+        reader: impl FnOnce(Weak<()>) -> Reader,
+    ) -> Self {
+        let (last, ended) = sync_channel::<()>(0);
+        let wanted = Arc::new(());
+        let reader = reader(Arc::downgrade(&wanted));
+        media::spawn(to, move |_| {
+            let _last = last;
+            reader.run()
+        });
+        let samples = Streamed { messages, has_end: true, keeps_time: false };
+        Self { samples: Some((samples, wanted)), ended }
     }
 }
 
 impl Source for CameraFeed {
     fn next(&mut self, number: u64) -> anyhow::Result<Next> {
-        self.samples.as_mut().map_or(Ok(Next::End), |samples| samples.next(number))
+        self.samples.as_mut().map_or(Ok(Next::End), |(samples, _)| samples.next(number))
     }
 
     fn has_end(&self) -> bool {
@@ -129,7 +140,7 @@ impl Source for CameraFeed {
 impl Drop for CameraFeed {
     /// Waits until the camera knows that nobody receives: it would send over UDP for another minute.
     fn drop(&mut self) {
-        (self.samples, self.wanted) = (None, None);
+        self.samples = None;
         let _ = self.ended.recv_timeout(FAREWELL);
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn open_pieces(args: &PubArgs, file: Option<&Path>, cut: Cut) -> anyh
     });
     let origin = pieces::origin(args, &place.name(), cut);
     let streamed = Streamed { messages, has_end: !args.repeat, keeps_time: false };
-    Ok(Opened { origin, feed: Box::new(streamed) })
+    Ok(Opened::new(origin, streamed))
 }
 
 fn open_file(args: &PubArgs, place: &Place, hints: Hints) -> anyhow::Result<Opened> {
@@ -159,7 +159,7 @@ fn open_file(args: &PubArgs, place: &Place, hints: Hints) -> anyhow::Result<Open
         Ok(())
     });
     let streamed = Streamed { messages, has_end: !args.repeat, keeps_time };
-    Ok(Opened { origin, feed: Box::new(streamed) })
+    Ok(Opened::new(origin, streamed))
 }
 
 fn open_live(
@@ -184,7 +184,7 @@ fn open_live(
         }
     };
     let streamed = Streamed { messages, has_end: true, keeps_time: false };
-    Ok(Some(Opened { origin, feed: Box::new(streamed) }))
+    Ok(Some(Opened::new(origin, streamed)))
 }
 
 /// Reads a live input to its end.

@@ -1,6 +1,6 @@
 //! The parts of an input that are left out.
 
-use paceline_edge::{Fault, Losses};
+use paceline_edge::{Fault, Losses, Medium};
 use paceline_media::Damage;
 use paceline_media::stream::Skipped;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +24,12 @@ struct Known {
 impl News {
     pub(super) fn new(name: String) -> Self {
         Self { name, known: Mutex::default() }
+    }
+
+    /// Returns the news of a camera's sound.
+    pub(super) fn of_sound(name: String) -> Self {
+        let known = Known { losses: Losses::of(Medium::Sound), ..Known::default() };
+        Self { name, known: Mutex::new(known) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {

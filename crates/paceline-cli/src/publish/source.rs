@@ -35,7 +35,14 @@ pub(crate) struct Opened {
     /// Its properties.
     pub(crate) origin: Origin,
     /// Its samples.
-    pub(crate) feed: Box<dyn Source>,
+    pub(crate) feed: Box<dyn Source + Send>,
+}
+
+impl Opened {
+    /// Returns an opened source.
+    pub(crate) fn new(origin: Origin, feed: impl Source + Send + 'static) -> Self {
+        Self { origin, feed: Box::new(feed) }
+    }
 }
 
 /// A sample of a source.

@@ -96,7 +96,7 @@ impl Aac {
         let length = fits.ok_or("a block of AAC that is empty or above 8184 bytes")?;
         let rate = u8::try_from(self.rate).unwrap_or_default();
         let channels = if self.channels == 8 { 7 } else { self.channels };
-        let [high, low] = (length << 3).to_be_bytes();
+        let [high, low] = (length << 5).to_be_bytes();
         let top = u8::try_from(length >> 11).unwrap_or_default();
         // MPEG-4, AAC-LC, no CRC; a buffer of any fullness; one block.
         let header = [

@@ -140,7 +140,7 @@ impl NalUnits {
         let open = self.open.get_or_insert_with(|| Open { time, doubtful, ..Open::default() });
         if let Err(fault) = open.add(self.codec, packet.payload) {
             // The beginning of its first unit may precede the first packet.
-            let fault = if open.doubtful { Fault::Lost } else { fault };
+            let fault = if open.doubtful && open.nals == 0 { Fault::Lost } else { fault };
             self.open = None;
             self.fail(time, fault, events);
         } else if packet.marker && !self.by_time && open.begins.is_some() {

@@ -6,7 +6,7 @@ use super::super::source::Piece;
 use super::refusal::Ended;
 use super::tracks::Track;
 use anyhow::anyhow;
-use paceline_edge::{Backoff, Captured, Medium, TrackFormat};
+use paceline_edge::{Captured, Fault, Medium, TrackFormat};
 use paceline_media::stream::Properties;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -86,8 +86,7 @@ impl Lane {
                 // A picture whose headers cannot be read shows no properties: the next one may.
                 Err(_) => {
                     self.state = State::New;
-                    self.news
-                        .fault(paceline_edge::Fault::Malformed("a first picture without a size"));
+                    self.news.fault(Fault::Malformed("a first picture without a size"));
                     Ok(())
                 }
                 Ok(properties) if properties.hz.is_none() => {
@@ -102,6 +101,7 @@ impl Lane {
         }
     }
 
+    /// Sends a message. Waits for room only for the properties and the first samples, before there is a publisher.
     fn send(&self, message: Message) -> Result<(), Ended> {
         self.to.send(message).map_err(|_| Ended::Unwanted)
     }
@@ -114,10 +114,4 @@ fn distance_hz(time: i64, before: i64, rate: u32) -> Option<f64> {
     // Hundredths: RTP times are rounded.
     let hz = (hz * 100.0).round() / 100.0;
     (hz > 0.0 && hz <= HZ_MAX).then_some(hz)
-}
-
-/// Notes the distance of samples.
-pub(super) fn note(backoff: &mut Backoff, last: &mut Option<Instant>, at: Instant) {
-    backoff.arrived(last.map(|last| at.saturating_duration_since(last)));
-    *last = Some(at);
 }

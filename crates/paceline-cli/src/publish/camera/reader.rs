@@ -1,6 +1,6 @@
 //! The thread that receives from a camera.
 
-use super::lane::{self, Arrived, Lane};
+use super::lane::{Arrived, Lane};
 use super::refusal::{self, Ended};
 use super::tracks::Track;
 use anyhow::{Context as _, anyhow};
@@ -51,6 +51,8 @@ struct Play {
     tracks: Vec<Playback>,
     clock: CaptureClock,
     began: Instant,
+    /// The RTP time of the last picture, and the arrival of its first packet.
+    last: Option<(i64, Instant)>,
 }
 
 /// A track of a connection.
@@ -172,7 +174,7 @@ impl Reader {
         let path = u64::try_from(path.min(took).as_nanos()).unwrap_or(u64::MAX);
         let rates: Vec<u32> = tracks.iter().map(|track| track.rate).collect();
         let clock = CaptureClock::new(&rates, path);
-        Ok(Play { session, tracks, clock, began: Instant::now() })
+        Ok(Play { session, tracks, clock, began: Instant::now(), last: None })
     }
 
     /// Returns a track for each lane.
@@ -200,7 +202,7 @@ impl Reader {
 
     /// Receives until the connection ends.
     async fn receive(&mut self, mut play: Play) -> Ended {
-        let (mut heard, mut last, mut errors) = (Instant::now(), None, 0);
+        let (mut heard, mut errors) = (Instant::now(), 0);
         loop {
             let Ok(item) = timeout(CHECK, play.session.next()).await else {
                 let silence = self.backoff.silence();
@@ -230,7 +232,7 @@ impl Reader {
                         Err(ended) => return ended,
                         Ok(true) => {
                             errors = 0;
-                            lane::note(&mut self.backoff, &mut last, heard);
+                            self.backoff.arrived();
                             self.note_back();
                         }
                         Ok(false) => {}
@@ -265,6 +267,12 @@ impl Reader {
             lost: u32::from(packet.loss()),
             payload: packet.payload(),
         };
+        // The first lane has the pictures.
+        if number == 0 && play.last.is_none_or(|(time, _)| time != packet.time) {
+            if let Some((_, before)) = play.last.replace((packet.time, at)) {
+                self.backoff.heard(at.saturating_duration_since(before));
+            }
+        }
         let mut complete = false;
         for sample in playback.track.push(&packet, &lane.news) {
             complete = true;

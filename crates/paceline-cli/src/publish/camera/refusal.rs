@@ -22,6 +22,7 @@ pub(super) fn ended(
     let text = error.to_string();
     // Other lines name the connection and the position in it.
     let reason = address.redact(text.lines().next().unwrap_or_default());
+    let reason = reason.replace("Unable to connect to RTSP server", "it cannot be reached");
     let status = error.status_code();
     let refused = |fix: &str| Ended::Final(anyhow!("{address}: {fix}"));
     match status {
