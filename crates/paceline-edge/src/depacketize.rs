@@ -8,7 +8,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use crate::fault::Fault;
+use crate::fault::UnitFault;
 use crate::track::TrackFormat;
 use aac::Aac;
 use h26x::{NalCodec, NalUnits};
@@ -17,7 +17,7 @@ use paceline_media::video::UNIT_BYTES_MAX;
 
 /// An RTP packet of one track, in the order of sequence numbers.
 #[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
+pub struct RtpPacket<'a> {
     /// The RTP time, without wrapping, in units of the track's clock rate.
     pub time: i64,
     /// The marker bit: for pictures, the last packet of one.
@@ -30,7 +30,7 @@ pub struct Packet<'a> {
 
 /// The result of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum RtpEvent {
     /// A whole picture, as an access unit in Annex B or a JPEG file, or a block of sound.
     Unit {
         /// Its RTP time.
@@ -39,7 +39,7 @@ pub enum Event {
         bytes: Vec<u8>,
     },
     /// A picture or block that is left out, or several of them for which no packet arrived.
-    Fault(Fault),
+    Fault(UnitFault),
 }
 
 /// Cuts the packets of one track into units; see [the crate](crate) for an example.
@@ -77,7 +77,7 @@ impl Depacketizer {
     }
 
     /// Takes the next packet, and appends its results to `events`.
-    pub fn push(&mut self, packet: &Packet<'_>, events: &mut Vec<Event>) {
+    pub fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
         match &mut self.0 {
             State::Nals(nals) => nals.push(packet, events),
             State::Jpeg(jpeg) => jpeg.push(packet, events),
@@ -88,15 +88,15 @@ impl Depacketizer {
     }
 }
 
-fn block(packet: &Packet<'_>, events: &mut Vec<Event>, bytes: impl FnOnce(&[u8]) -> Vec<u8>) {
+fn block(packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>, bytes: impl FnOnce(&[u8]) -> Vec<u8>) {
     if packet.lost > 0 {
-        events.push(Event::Fault(Fault::Lost));
+        events.push(RtpEvent::Fault(UnitFault::Lost));
     }
     if packet.payload.is_empty() {
-        events.push(Event::Fault(Fault::Malformed("a packet of sound without payload")));
+        events.push(RtpEvent::Fault(UnitFault::Malformed("a packet of sound without payload")));
         return;
     }
-    events.push(Event::Unit { time: packet.time, bytes: bytes(packet.payload) });
+    events.push(RtpEvent::Unit { time: packet.time, bytes: bytes(packet.payload) });
 }
 
 /// Returns samples of 16 bits in little-endian order (RFC 3551, 4.5.11: RTP has big-endian ones). An odd last byte is left out.
@@ -107,9 +107,4 @@ fn swapped(payload: &[u8]) -> Vec<u8> {
 /// Returns true if a unit of `have` bytes may have `more`.
 fn fits(have: usize, more: usize) -> bool {
     have.saturating_add(more) <= UNIT_BYTES_MAX
-}
-
-/// Returns true if the header of AAC blocks can state the rate and channels.
-pub(crate) fn takes_aac(rate: u32, channels: u8) -> bool {
-    Aac::has(rate, channels)
 }

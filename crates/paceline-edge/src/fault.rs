@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The reason why a picture or a block of sound is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum UnitFault {
     /// Packets of it did not arrive.
     Lost,
     /// Its packets contradict the format of the track.
@@ -21,12 +21,12 @@ pub enum Fault {
 /// The pictures and blocks that were left out, by reason.
 ///
 /// ```
-/// use paceline_edge::{Fault, Losses};
+/// use paceline_edge::{UnitFault, Losses};
 ///
 /// let mut losses = Losses::default();
-/// losses.add(Fault::Lost);
-/// losses.add(Fault::NeedsLost);
-/// losses.add(Fault::NeedsLost);
+/// losses.add(UnitFault::Lost);
+/// losses.add(UnitFault::NeedsLost);
+/// losses.add(UnitFault::NeedsLost);
 /// assert_eq!(losses.total(), 3);
 /// assert_eq!(losses.to_string(), "3 pictures left out: 1 with lost packets, 2 that need a lost picture");
 /// ```
@@ -49,16 +49,16 @@ impl Losses {
     }
 
     /// Adds a picture or block.
-    pub fn add(&mut self, fault: Fault) {
+    pub fn add(&mut self, fault: UnitFault) {
         match fault {
-            Fault::Lost => self.lost += 1,
-            Fault::Malformed(reason) => {
+            UnitFault::Lost => self.lost += 1,
+            UnitFault::Malformed(reason) => {
                 self.malformed += 1;
                 self.first.get_or_insert(reason);
             }
-            Fault::TooLarge => self.large += 1,
-            Fault::NeedsLost => self.needs += 1,
-            Fault::Early => self.early += 1,
+            UnitFault::TooLarge => self.large += 1,
+            UnitFault::NeedsLost => self.needs += 1,
+            UnitFault::Early => self.early += 1,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The pictures that can be decoded.
 
-use crate::fault::Fault;
+use crate::fault::UnitFault;
 use paceline_media::codec::{Codec, Units};
 use paceline_media::video::Class;
 
@@ -10,17 +10,17 @@ use paceline_media::video::Class;
 /// out. A stream of JPEG pictures needs no gate.
 ///
 /// ```
-/// use paceline_edge::{Fault, Gate};
+/// use paceline_edge::{UnitFault, Gate};
 /// use paceline_media::codec::Codec;
 ///
 /// let mut gate = Gate::new(Codec::H264, &[]);
-/// assert!(matches!(gate.take(b"no unit"), Err(Fault::Malformed(_))));
+/// assert!(matches!(gate.take(b"no unit"), Err(UnitFault::Malformed(_))));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gate {
     units: Units,
     /// The reason why a picture that is no key picture cannot pass; `None` if it can.
-    closed: Option<Fault>,
+    closed: Option<UnitFault>,
     /// Pictures that precede the last key picture in presentation order need lost ones.
     leading: bool,
 }
@@ -41,22 +41,22 @@ impl Gate {
             let _ = units.classify(&unit);
             let _ = units.complete(&unit, Class::P);
         }
-        Self { units, closed: Some(Fault::Early), leading: false }
+        Self { units, closed: Some(UnitFault::Early), leading: false }
     }
 
     /// Notes that a unit was lost.
     pub fn lose(&mut self) {
-        self.closed.get_or_insert(Fault::NeedsLost);
+        self.closed.get_or_insert(UnitFault::NeedsLost);
     }
 
     /// Returns the next unit, completed, if it can be decoded.
     ///
     /// # Errors
-    /// [`Fault::Early`], [`Fault::NeedsLost`], or [`Fault::Malformed`] for bytes without a picture.
-    pub fn take(&mut self, unit: &[u8]) -> Result<Vec<u8>, Fault> {
+    /// [`UnitFault::Early`], [`UnitFault::NeedsLost`], or [`UnitFault::Malformed`] for bytes without a picture.
+    pub fn take(&mut self, unit: &[u8]) -> Result<Vec<u8>, UnitFault> {
         let Ok(class) = self.units.classify(unit) else {
             self.lose();
-            return Err(Fault::Malformed("a unit without a picture"));
+            return Err(UnitFault::Malformed("a unit without a picture"));
         };
         // Units that do not pass may have parameter sets for later ones.
         let whole = self.units.complete(unit, class);
@@ -66,7 +66,7 @@ impl Gate {
                 self.closed = None;
             }
             (_, Some(fault)) => return Err(fault),
-            (Class::Leading, None) if self.leading => return Err(Fault::NeedsLost),
+            (Class::Leading, None) if self.leading => return Err(UnitFault::NeedsLost),
             (Class::P, None) => self.leading = false,
             (Class::B | Class::Leading, None) => {}
         }

@@ -5,12 +5,12 @@
 //! that can be decoded:
 //!
 //! ```
-//! use paceline_edge::{Depacketizer, Event, Packet, TrackFormat};
+//! use paceline_edge::{Depacketizer, RtpEvent, RtpPacket, TrackFormat};
 //!
 //! let mut sound = Depacketizer::new(TrackFormat::Pcmu { rate: 8_000, channels: 1 });
 //! let mut events = Vec::new();
-//! sound.push(&Packet { time: 160, marker: false, lost: 0, payload: &[0xff; 160] }, &mut events);
-//! assert_eq!(events, [Event::Unit { time: 160, bytes: vec![0xff; 160] }]);
+//! sound.push(&RtpPacket { time: 160, marker: false, lost: 0, payload: &[0xff; 160] }, &mut events);
+//! assert_eq!(events, [RtpEvent::Unit { time: 160, bytes: vec![0xff; 160] }]);
 //! ```
 //!
 //! | item | purpose |
@@ -23,7 +23,7 @@
 //! | [`CaptureClock`] | capture times with a bound, from sender reports and arrivals |
 //! | [`Backoff`] | the times of reconnection |
 //!
-//! Invariant: any bytes may arrive. A unit that lost a packet is a [`Fault`] with a reason, never a unit. Memory is bounded by
+//! Invariant: any bytes may arrive. A unit that lost a packet is a [`UnitFault`] with a reason, never a unit. Memory is bounded by
 //! the largest unit of [`paceline_media::video::UNIT_BYTES_MAX`]. This crate reads no clock, opens nothing and starts no thread.
 
 mod address;
@@ -37,7 +37,7 @@ mod track;
 pub use address::{AddressError, CameraAddress, Login, LoginError};
 pub use backoff::Backoff;
 pub use clock::{CaptureClock, Captured};
-pub use depacketize::{Depacketizer, Event, Packet};
-pub use fault::{Fault, Losses};
+pub use depacketize::{Depacketizer, RtpEvent, RtpPacket};
+pub use fault::{Losses, UnitFault};
 pub use gate::Gate;
-pub use track::{Described, Medium, TrackError, TrackFormat, choose};
+pub use track::{DescribedTrack, Medium, TrackError, TrackFormat, choose};

@@ -1,6 +1,5 @@
 //! The tracks of a camera that can be published.
 
-use crate::depacketize::takes_aac;
 use paceline_media::codec::Codec;
 use thiserror::Error;
 
@@ -8,6 +7,11 @@ use thiserror::Error;
 const PICTURES: &str = "H.264, H.265 or JPEG";
 /// The formats of sound that are published.
 const SOUND: &str = "AAC, Opus, PCMU, PCMA or L16";
+/// The sample rates of AAC, by the index in its headers (ISO/IEC 14496-3, table 1.18).
+const AAC_RATES: [u32; 13] = [
+    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
+    7_350,
+];
 /// Most tracks that an error names.
 const NAMED_MAX: usize = 8;
 
@@ -23,7 +27,7 @@ pub enum Medium {
 
 /// A track as the camera describes it (RFC 8866, `m=` and `a=rtpmap`).
 #[derive(Clone, Copy, Debug)]
-pub struct Described<'a> {
+pub struct DescribedTrack<'a> {
     /// `video`, `audio` or another medium.
     pub medium: &'a str,
     /// The encoding, such as `H264`, in any case.
@@ -103,7 +107,7 @@ pub enum TrackError {
 impl TrackFormat {
     /// Returns the format of a described track, if it can be published.
     #[must_use]
-    pub fn of(track: &Described<'_>) -> Option<Self> {
+    pub fn of(track: &DescribedTrack<'_>) -> Option<Self> {
         let medium = track.medium.to_ascii_lowercase();
         let channels = u8::try_from(track.channels.unwrap_or(1))
             .ok()
@@ -114,7 +118,7 @@ impl TrackFormat {
             ("video", "h265") => Some(Self::H265),
             ("video" | "image", "jpeg") => Some(Self::Jpeg),
             ("audio", "mpeg4-generic") => {
-                takes_aac(rate, channels).then_some(Self::Aac { rate, channels })
+                (aac_index(rate).is_some() && channels != 7).then_some(Self::Aac { rate, channels })
             }
             // The description always has 48,000 Hz and 2 channels (RFC 7587, 7).
             ("audio", "opus") => Some(Self::Opus { channels: channels.min(2) }),
@@ -172,19 +176,24 @@ impl TrackFormat {
     }
 }
 
+/// Returns the index of a sample rate in the headers of AAC.
+pub(crate) fn aac_index(rate: u32) -> Option<u8> {
+    AAC_RATES.iter().position(|known| *known == rate).and_then(|index| u8::try_from(index).ok())
+}
+
 /// Returns the position and format of the first track of a medium that can be published.
 ///
 /// ```
-/// use paceline_edge::{Described, Medium, TrackFormat, choose};
+/// use paceline_edge::{DescribedTrack, Medium, TrackFormat, choose};
 ///
-/// let track = Described { medium: "video", encoding: "H264", rate: 90_000, channels: None };
+/// let track = DescribedTrack { medium: "video", encoding: "H264", rate: 90_000, channels: None };
 /// assert_eq!(choose(&[track], Medium::Pictures), Ok((0, TrackFormat::H264)));
 /// ```
 ///
 /// # Errors
 /// [`TrackError`], which names the formats of the camera and the supported ones.
 pub fn choose(
-    tracks: &[Described<'_>],
+    tracks: &[DescribedTrack<'_>],
     medium: Medium,
 ) -> Result<(usize, TrackFormat), TrackError> {
     let found = tracks.iter().enumerate().find_map(|(at, track)| {
@@ -229,8 +238,8 @@ mod tests {
         encoding: &'a str,
         rate: u32,
         channels: Option<u16>,
-    ) -> Described<'a> {
-        Described { medium, encoding, rate, channels }
+    ) -> DescribedTrack<'a> {
+        DescribedTrack { medium, encoding, rate, channels }
     }
 
     #[test]

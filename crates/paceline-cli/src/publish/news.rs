@@ -1,6 +1,6 @@
 //! The parts of an input that are left out.
 
-use paceline_edge::{Fault, Losses, Medium};
+use paceline_edge::{Losses, Medium, UnitFault};
 use paceline_media::Damage;
 use paceline_media::stream::Skipped;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,7 +50,7 @@ impl News {
     }
 
     /// Reports a picture that the packets of a camera did not complete.
-    pub(super) fn fault(&self, fault: Fault) {
+    pub(super) fn fault(&self, fault: UnitFault) {
         self.lock().losses.add(fault);
     }
 

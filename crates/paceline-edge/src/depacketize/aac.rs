@@ -1,13 +1,9 @@
 //! AAC in RTP (RFC 3640, mode AAC-hbr), as blocks of ADTS (ISO/IEC 13818-7).
 
-use super::{Event, Packet, fits};
-use crate::fault::Fault;
+use super::{RtpEvent, RtpPacket, fits};
+use crate::fault::UnitFault;
+use crate::track::aac_index;
 
-/// The sample rates of ADTS, by index.
-const RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
-    7_350,
-];
 /// The samples of a block per channel.
 const BLOCK: i64 = 1_024;
 /// The bytes of an ADTS header.
@@ -18,35 +14,35 @@ const ADTS_MAX: usize = 0x1fff;
 /// Cuts packets into blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Aac {
-    rate: usize,
+    /// The index of the sample rate.
+    rate: u8,
     channels: u8,
     /// A block whose last fragment has not arrived: its time, length and bytes.
     open: Option<(i64, usize, Vec<u8>)>,
 }
 
 impl Aac {
-    /// Returns true if ADTS can state the rate and channels.
-    pub(super) fn has(rate: u32, channels: u8) -> bool {
-        RATES.contains(&rate) && matches!(channels, 1..=6 | 8)
-    }
-
     pub(super) fn new(rate: u32, channels: u8) -> Self {
-        let rate = RATES.iter().position(|known| *known == rate).unwrap_or_default();
+        let rate = aac_index(rate).unwrap_or_default();
         Self { rate, channels, open: None }
     }
 
-    pub(super) fn push(&mut self, packet: &Packet<'_>, events: &mut Vec<Event>) {
+    pub(super) fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
         if packet.lost > 0 {
             self.open = None;
-            events.push(Event::Fault(Fault::Lost));
+            events.push(RtpEvent::Fault(UnitFault::Lost));
         }
         if let Err(reason) = self.add(packet, events) {
             self.open = None;
-            events.push(Event::Fault(Fault::Malformed(reason)));
+            events.push(RtpEvent::Fault(UnitFault::Malformed(reason)));
         }
     }
 
-    fn add(&mut self, packet: &Packet<'_>, events: &mut Vec<Event>) -> Result<(), &'static str> {
+    fn add(
+        &mut self,
+        packet: &RtpPacket<'_>,
+        events: &mut Vec<RtpEvent>,
+    ) -> Result<(), &'static str> {
         let cut = "a packet of AAC that is cut off";
         let (bits, rest) = packet.payload.split_first_chunk().ok_or(cut)?;
         let bits = usize::from(u16::from_be_bytes(*bits));
@@ -68,10 +64,10 @@ impl Aac {
     /// Takes a part of a block of `length` bytes.
     fn fragment(
         &mut self,
-        packet: &Packet<'_>,
+        packet: &RtpPacket<'_>,
         length: usize,
         part: &[u8],
-        events: &mut Vec<Event>,
+        events: &mut Vec<RtpEvent>,
     ) -> Result<(), &'static str> {
         let open =
             self.open.take().filter(|(time, whole, _)| (*time, *whole) == (packet.time, length));
@@ -90,11 +86,11 @@ impl Aac {
         Ok(())
     }
 
-    fn unit(&self, time: i64, block: &[u8]) -> Result<Event, &'static str> {
+    fn unit(&self, time: i64, block: &[u8]) -> Result<RtpEvent, &'static str> {
         let length = block.len() + ADTS_BYTES;
         let fits = u16::try_from(length).ok().filter(|_| length <= ADTS_MAX && !block.is_empty());
         let length = fits.ok_or("a block of AAC that is empty or above 8184 bytes")?;
-        let rate = u8::try_from(self.rate).unwrap_or_default();
+        let rate = self.rate;
         let channels = if self.channels == 8 { 7 } else { self.channels };
         let [high, low] = (length << 5).to_be_bytes();
         let top = u8::try_from(length >> 11).unwrap_or_default();
@@ -108,6 +104,6 @@ impl Aac {
             low | 0x1f,
             0xfc,
         ];
-        Ok(Event::Unit { time, bytes: [&header, block].concat() })
+        Ok(RtpEvent::Unit { time, bytes: [&header, block].concat() })
     }
 }

@@ -1,7 +1,7 @@
 //! H.264 (RFC 6184) and H.265 (RFC 7798) in RTP: single NAL units, aggregates and fragments.
 
-use super::{Event, Packet, fits};
-use crate::fault::Fault;
+use super::{RtpEvent, RtpPacket, fits};
+use crate::fault::UnitFault;
 use paceline_media::video::UNIT_NALS_MAX;
 
 /// The start code before each NAL unit.
@@ -122,7 +122,7 @@ impl NalUnits {
         Self { codec, open: None, ended: None, damaged: None, by_time: false, fresh: true }
     }
 
-    pub(super) fn push(&mut self, packet: &Packet<'_>, events: &mut Vec<Event>) {
+    pub(super) fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
         let lost = packet.lost > 0;
         if lost {
             self.lose(packet.time, events);
@@ -140,7 +140,7 @@ impl NalUnits {
         let open = self.open.get_or_insert_with(|| Open { time, doubtful, ..Open::default() });
         if let Err(fault) = open.add(self.codec, packet.payload) {
             // The beginning of its first unit may precede the first packet.
-            let fault = if open.doubtful && open.nals == 0 { Fault::Lost } else { fault };
+            let fault = if open.doubtful && open.nals == 0 { UnitFault::Lost } else { fault };
             self.open = None;
             self.fail(time, fault, events);
         } else if packet.marker && !self.by_time && open.begins.is_some() {
@@ -150,64 +150,66 @@ impl NalUnits {
     }
 
     /// Notes that packets are missing before one of `time`.
-    fn lose(&mut self, time: i64, events: &mut Vec<Event>) {
-        events.push(Event::Fault(Fault::Lost));
+    fn lose(&mut self, time: i64, events: &mut Vec<RtpEvent>) {
+        events.push(RtpEvent::Fault(UnitFault::Lost));
         if self.open.take().is_some_and(|open| open.time == time) {
             self.damaged = Some(time);
         }
     }
 
-    fn fail(&mut self, time: i64, fault: Fault, events: &mut Vec<Event>) {
+    fn fail(&mut self, time: i64, fault: UnitFault, events: &mut Vec<RtpEvent>) {
         self.damaged = Some(time);
-        events.push(Event::Fault(fault));
+        events.push(RtpEvent::Fault(fault));
     }
 
     /// Ends the open unit before a packet of another time. Parameter sets and SEI without a slice belong to the next picture.
-    fn change_time(&mut self, time: i64, events: &mut Vec<Event>) {
+    fn change_time(&mut self, time: i64, events: &mut Vec<RtpEvent>) {
         match &mut self.open {
             Some(open) if open.begins.is_none() && !open.fragment => open.time = time,
             Some(_) | None => self.finish(events),
         }
     }
 
-    fn finish(&mut self, events: &mut Vec<Event>) {
+    fn finish(&mut self, events: &mut Vec<RtpEvent>) {
         let Some(open) = self.open.take() else { return };
         // Pictures of cameras without a clock may have the same time.
         let goes_on = open.begins == Some(false) && self.ended == Some(open.time);
         self.by_time |= goes_on && !open.doubtful;
         events.push(match (open.begins, open.doubtful) {
-            _ if open.fragment => Event::Fault(Fault::Malformed("a fragment without an end")),
-            (None, _) | (Some(false), true) => Event::Fault(Fault::Lost),
-            _ if goes_on => Event::Fault(Fault::Malformed("a marker within a picture")),
-            (Some(_), _) => Event::Unit { time: open.time, bytes: open.bytes },
+            _ if open.fragment => {
+                RtpEvent::Fault(UnitFault::Malformed("a fragment without an end"))
+            }
+            (None, _) | (Some(false), true) => RtpEvent::Fault(UnitFault::Lost),
+            _ if goes_on => RtpEvent::Fault(UnitFault::Malformed("a marker within a picture")),
+            (Some(_), _) => RtpEvent::Unit { time: open.time, bytes: open.bytes },
         });
     }
 }
 
 impl Open {
-    fn add(&mut self, codec: NalCodec, payload: &[u8]) -> Result<(), Fault> {
-        match codec.parse(payload).map_err(Fault::Malformed)? {
+    fn add(&mut self, codec: NalCodec, payload: &[u8]) -> Result<(), UnitFault> {
+        match codec.parse(payload).map_err(UnitFault::Malformed)? {
             Payload::Single(nal) => self.nal(codec, nal),
             Payload::Aggregate(mut rest) => {
                 while let Some((length, more)) = rest.split_first_chunk() {
                     let length = usize::from(u16::from_be_bytes(*length));
                     let cut = more.split_at_checked(length).filter(|_| length > 0);
                     let (nal, more) =
-                        cut.ok_or(Fault::Malformed("an aggregate that is cut off"))?;
+                        cut.ok_or(UnitFault::Malformed("an aggregate that is cut off"))?;
                     self.nal(codec, nal)?;
                     rest = more;
                 }
                 if rest.is_empty() {
                     Ok(())
                 } else {
-                    Err(Fault::Malformed("an aggregate that is cut off"))
+                    Err(UnitFault::Malformed("an aggregate that is cut off"))
                 }
             }
             Payload::Fragment { header, length, starts, ends, part } => {
                 if starts == self.fragment {
                     let reason =
                         if starts { "two fragments at once" } else { "a fragment without a start" };
-                    return Err(Fault::Malformed(reason));
+                    return Err(UnitFault::Malformed(reason));
                 }
                 let header = header.get(..length).filter(|_| starts).unwrap_or_default();
                 if starts {
@@ -223,19 +225,19 @@ impl Open {
         }
     }
 
-    fn nal(&mut self, codec: NalCodec, nal: &[u8]) -> Result<(), Fault> {
+    fn nal(&mut self, codec: NalCodec, nal: &[u8]) -> Result<(), UnitFault> {
         if self.fragment {
-            return Err(Fault::Malformed("a NAL unit within a fragment"));
+            return Err(UnitFault::Malformed("a NAL unit within a fragment"));
         }
         self.start(codec, nal)?;
         self.append(nal)
     }
 
     /// Begins a NAL unit that begins with `nal`.
-    fn start(&mut self, codec: NalCodec, nal: &[u8]) -> Result<(), Fault> {
+    fn start(&mut self, codec: NalCodec, nal: &[u8]) -> Result<(), UnitFault> {
         self.nals += 1;
         if self.nals > UNIT_NALS_MAX {
-            return Err(Fault::TooLarge);
+            return Err(UnitFault::TooLarge);
         }
         if self.begins.is_none() {
             self.begins = codec.begins(nal);
@@ -243,9 +245,9 @@ impl Open {
         self.append(&START)
     }
 
-    fn append(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+    fn append(&mut self, bytes: &[u8]) -> Result<(), UnitFault> {
         if !fits(self.bytes.len(), bytes.len()) {
-            return Err(Fault::TooLarge);
+            return Err(UnitFault::TooLarge);
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())

@@ -1,8 +1,8 @@
 //! JPEG in RTP (RFC 2435).
 
 use super::tables::{CHROMA, HUFFMAN, LUMA};
-use super::{Event, Packet, fits};
-use crate::fault::Fault;
+use super::{RtpEvent, RtpPacket, fits};
+use crate::fault::UnitFault;
 
 /// The first Q that states quantization tables in the packets.
 const Q_OWN: u8 = 128;
@@ -37,16 +37,16 @@ pub(super) struct Jpeg {
 }
 
 impl Jpeg {
-    pub(super) fn push(&mut self, packet: &Packet<'_>, events: &mut Vec<Event>) {
+    pub(super) fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
         if packet.lost > 0 {
-            events.push(Event::Fault(Fault::Lost));
+            events.push(RtpEvent::Fault(UnitFault::Lost));
             if self.open.take().is_some_and(|open| open.time == packet.time) {
                 self.damaged = Some(packet.time);
             }
         }
         if self.open.as_ref().is_some_and(|open| open.time != packet.time) {
             self.open = None;
-            events.push(Event::Fault(Fault::Malformed("a JPEG picture without an end")));
+            events.push(RtpEvent::Fault(UnitFault::Malformed("a JPEG picture without an end")));
         }
         if self.damaged == Some(packet.time) {
             return;
@@ -58,15 +58,15 @@ impl Jpeg {
             Err(fault) => {
                 (self.open, self.damaged) = (None, Some(packet.time));
                 // The rest of a picture whose beginning was lost; the loss was counted.
-                if packet.lost == 0 || fault != Fault::Lost {
-                    events.push(Event::Fault(fault));
+                if packet.lost == 0 || fault != UnitFault::Lost {
+                    events.push(RtpEvent::Fault(fault));
                 }
             }
         }
     }
 
-    fn add(&mut self, packet: &Packet<'_>) -> Result<Option<Event>, Fault> {
-        let cut = Fault::Malformed("a JPEG packet that is cut off");
+    fn add(&mut self, packet: &RtpPacket<'_>) -> Result<Option<RtpEvent>, UnitFault> {
+        let cut = UnitFault::Malformed("a JPEG packet that is cut off");
         let (header, rest) = Header::parse(packet.payload).ok_or(cut)?;
         let (interval, rest) = match header.kind {
             64..=127 => {
@@ -83,28 +83,28 @@ impl Jpeg {
             let front = bytes.len();
             self.open = Some(Open { time: packet.time, bytes, front });
         }
-        let open = self.open.as_mut().ok_or(Fault::Lost)?;
+        let open = self.open.as_mut().ok_or(UnitFault::Lost)?;
         if open.bytes.len() - open.front != header.offset {
-            return Err(Fault::Malformed(
+            return Err(UnitFault::Malformed(
                 "a JPEG packet at another offset than the end of the one before",
             ));
         }
         if !fits(open.bytes.len(), data.len()) {
-            return Err(Fault::TooLarge);
+            return Err(UnitFault::TooLarge);
         }
         open.bytes.extend_from_slice(data);
         Ok(if packet.marker { self.open.take().map(Open::finish) } else { None })
     }
 
     /// Returns the quantization tables of the picture: two of 64 bytes.
-    fn read_tables<'a>(&mut self, q: u8, rest: &'a [u8]) -> Result<(Vec<u8>, &'a [u8]), Fault> {
+    fn read_tables<'a>(&mut self, q: u8, rest: &'a [u8]) -> Result<(Vec<u8>, &'a [u8]), UnitFault> {
         if q < Q_OWN {
             return match q {
                 1..=99 => Ok((scaled(q), rest)),
-                _ => Err(Fault::Malformed("a JPEG picture with a Q of 0, or 100 to 127")),
+                _ => Err(UnitFault::Malformed("a JPEG picture with a Q of 0, or 100 to 127")),
             };
         }
-        let cut = Fault::Malformed("a JPEG table that is cut off");
+        let cut = UnitFault::Malformed("a JPEG table that is cut off");
         let (&[_, precision, a, b], rest) = rest.split_first_chunk().ok_or(cut)?;
         let length = usize::from(u16::from_be_bytes([a, b]));
         let (tables, rest) = rest.split_at_checked(length).ok_or(cut)?;
@@ -112,7 +112,9 @@ impl Jpeg {
             0 if q != Q_DYNAMIC => {
                 let known = self.tables.get(&q).cloned();
                 Ok((
-                    known.ok_or(Fault::Malformed("a JPEG picture whose tables did not arrive"))?,
+                    known.ok_or(UnitFault::Malformed(
+                        "a JPEG picture whose tables did not arrive",
+                    ))?,
                     rest,
                 ))
             }
@@ -124,9 +126,9 @@ impl Jpeg {
                 }
                 Ok((both, rest))
             }
-            _ => {
-                Err(Fault::Malformed("JPEG tables of another size than 64 or 128 bytes of 8 bits"))
-            }
+            _ => Err(UnitFault::Malformed(
+                "JPEG tables of another size than 64 or 128 bytes of 8 bits",
+            )),
         }
     }
 }
@@ -141,12 +143,12 @@ impl Header {
 }
 
 impl Open {
-    fn finish(mut self) -> Event {
+    fn finish(mut self) -> RtpEvent {
         // The end may be sent or not.
         if !self.bytes.ends_with(&[0xff, 0xd9]) {
             self.bytes.extend_from_slice(&[0xff, 0xd9]);
         }
-        Event::Unit { time: self.time, bytes: self.bytes }
+        RtpEvent::Unit { time: self.time, bytes: self.bytes }
     }
 }
 
@@ -160,9 +162,9 @@ fn scaled(q: u8) -> Vec<u8> {
 }
 
 /// Returns the headers of a picture up to its coded data.
-fn front(header: &Header, tables: &[u8], interval: Option<u16>) -> Result<Vec<u8>, Fault> {
+fn front(header: &Header, tables: &[u8], interval: Option<u16>) -> Result<Vec<u8>, UnitFault> {
     if header.width == 0 || header.height == 0 {
-        return Err(Fault::Malformed(
+        return Err(UnitFault::Malformed(
             "a JPEG picture of more than 2040 pixels a side, which RTP cannot carry",
         ));
     }
@@ -170,7 +172,11 @@ fn front(header: &Header, tables: &[u8], interval: Option<u16>) -> Result<Vec<u8
     let sampling = match header.kind & 0x3f {
         0 => 0x21,
         1 => 0x22,
-        _ => return Err(Fault::Malformed("a JPEG picture of another type than 4:2:2 and 4:2:0")),
+        _ => {
+            return Err(UnitFault::Malformed(
+                "a JPEG picture of another type than 4:2:2 and 4:2:0",
+            ));
+        }
     };
     let (luma, chroma) = tables.split_at_checked(64).unwrap_or_default();
     let mut bytes = vec![0xff, 0xd8];

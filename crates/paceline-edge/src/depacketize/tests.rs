@@ -11,7 +11,7 @@ const H264: TrackFormat = TrackFormat::H264;
 struct Own(i64, bool, Vec<u8>);
 
 /// Returns the events of packets, of which those at `lost` do not arrive.
-fn events(format: TrackFormat, packets: &[Own], lost: &[usize]) -> Vec<Event> {
+fn events(format: TrackFormat, packets: &[Own], lost: &[usize]) -> Vec<RtpEvent> {
     let mut depacketizer = Depacketizer::new(format);
     let (mut events, mut missing) = (Vec::new(), 0);
     for (place, Own(time, marker, payload)) in packets.iter().enumerate() {
@@ -19,25 +19,25 @@ fn events(format: TrackFormat, packets: &[Own], lost: &[usize]) -> Vec<Event> {
             missing += 1;
             continue;
         }
-        let packet = Packet { time: *time, marker: *marker, lost: missing, payload };
+        let packet = RtpPacket { time: *time, marker: *marker, lost: missing, payload };
         missing = 0;
         depacketizer.push(&packet, &mut events);
     }
     events
 }
 
-fn units(events: &[Event]) -> Vec<(i64, Vec<u8>)> {
-    let unit = |event: &Event| match event {
-        Event::Unit { time, bytes } => Some((*time, bytes.clone())),
-        Event::Fault(_) => None,
+fn units(events: &[RtpEvent]) -> Vec<(i64, Vec<u8>)> {
+    let unit = |event: &RtpEvent| match event {
+        RtpEvent::Unit { time, bytes } => Some((*time, bytes.clone())),
+        RtpEvent::Fault(_) => None,
     };
     events.iter().filter_map(unit).collect()
 }
 
-fn faults(events: &[Event]) -> Vec<Fault> {
-    let fault = |event: &Event| match event {
-        Event::Fault(fault) => Some(*fault),
-        Event::Unit { .. } => None,
+fn faults(events: &[RtpEvent]) -> Vec<UnitFault> {
+    let fault = |event: &RtpEvent| match event {
+        RtpEvent::Fault(fault) => Some(*fault),
+        RtpEvent::Unit { .. } => None,
     };
     events.iter().filter_map(fault).collect()
 }
@@ -105,7 +105,7 @@ fn any_lost_packet_is_a_fault_and_no_unit_of_its_picture() {
     let packets = stream();
     for lost in 0..packets.len() - 1 {
         let events = events(H264, &packets, &[lost]);
-        assert!(faults(&events).contains(&Fault::Lost), "{lost}: {events:?}");
+        assert!(faults(&events).contains(&UnitFault::Lost), "{lost}: {events:?}");
         // Parameter sets of the first picture, or the delimiter, may be lost: the gate and decoders know them.
         let whole = units(&events);
         assert!(whole.len() <= 1 + usize::from(lost == 0 || lost >= 6), "{lost}: {events:?}");
@@ -124,7 +124,11 @@ fn a_lost_first_slice_is_noticed_without_a_fragment() {
         [Own(0, true, NEXT.to_vec()), Own(9, false, KEY.to_vec()), Own(9, true, KEY_2.to_vec())];
     let lost = events(H264, &packets, &[1]);
     assert_eq!(units(&lost).len(), 1);
-    assert_eq!(faults(&lost), [Fault::Lost, Fault::Lost], "once for the gap, once for the rest");
+    assert_eq!(
+        faults(&lost),
+        [UnitFault::Lost, UnitFault::Lost],
+        "once for the gap, once for the rest"
+    );
 }
 
 #[test]
@@ -132,7 +136,7 @@ fn markers_within_pictures_are_not_believed_again() {
     let one = |time| [Own(time, true, KEY.to_vec()), Own(time, true, KEY_2.to_vec())];
     let packets: Vec<Own> = (0..4).flat_map(|number| one(number * 3_600)).collect();
     let events = events(H264, &packets, &[]);
-    assert_eq!(faults(&events), [Fault::Malformed("a marker within a picture")]);
+    assert_eq!(faults(&events), [UnitFault::Malformed("a marker within a picture")]);
     let times: Vec<i64> = units(&events).iter().map(|(time, _)| *time).collect();
     assert_eq!(times, [0, 3_600, 7_200], "the first is torn, the last has not ended");
     assert_eq!(units(&events)[1].1, annexb(&[KEY, KEY_2]));
@@ -171,7 +175,7 @@ fn contradictions_have_a_reason() {
         packets.extend(payloads.iter().map(|payload| Own(9, false, payload.to_vec())));
         faults(&events(H264, &packets, &[])).first().copied()
     };
-    let malformed = |text| Some(Fault::Malformed(text));
+    let malformed = |text| Some(UnitFault::Malformed(text));
     assert_eq!(reason(&[&[]]), malformed("an empty packet"));
     assert_eq!(reason(&[&[0xe5, 1]]), malformed("a NAL unit with the forbidden bit"));
     assert_eq!(reason(&[&[0x78, 0, 9, 1]]), malformed("an aggregate that is cut off"));
@@ -192,10 +196,10 @@ fn a_picture_without_end_stays_within_the_limit() {
     let first = [&[0x7c, 0x85], &part[2..]].concat();
     for number in 0..2_000 {
         let payload = if number == 0 { &first } else { &part };
-        let packet = Packet { time: 0, marker: false, lost: 0, payload };
+        let packet = RtpPacket { time: 0, marker: false, lost: 0, payload };
         depacketizer.push(&packet, &mut events);
     }
-    assert_eq!(events, [Event::Fault(Fault::TooLarge)]);
+    assert_eq!(events, [RtpEvent::Fault(UnitFault::TooLarge)]);
 }
 
 #[test]
@@ -204,7 +208,7 @@ fn sound_passes_in_the_order_of_bytes_of_its_type() {
     let packets = [Own(5, false, vec![1, 2, 3, 4, 5]), Own(9, false, vec![])];
     let events = events(l16, &packets, &[]);
     assert_eq!(units(&events), [(5, vec![2, 1, 4, 3])]);
-    assert_eq!(faults(&events), [Fault::Malformed("a packet of sound without payload")]);
+    assert_eq!(faults(&events), [UnitFault::Malformed("a packet of sound without payload")]);
 }
 
 #[test]
@@ -226,9 +230,9 @@ fn blocks_of_aac_have_a_header_with_their_rate_and_length() {
     assert_eq!(found[0], (0, vec![0xff, 0xf1, 0x4c, 0x80, 1, 0x5f, 0xfc, 1, 2, 3]));
     assert_eq!(found[1].0, 1_024);
     assert_eq!((found[2].0, &found[2].1[7..]), (2_048, &[1, 2, 3, 4, 5][..]));
-    assert_eq!(faults(&whole), [Fault::Malformed("a packet of AAC that is cut off")]);
+    assert_eq!(faults(&whole), [UnitFault::Malformed("a packet of AAC that is cut off")]);
     let lost = events(aac, &packets[..3], &[1]);
-    assert_eq!((units(&lost).len(), faults(&lost)), (2, vec![Fault::Lost]));
+    assert_eq!((units(&lost).len(), faults(&lost)), (2, vec![UnitFault::Lost]));
 }
 
 /// Returns packets of a JPEG picture with a Q, of scan data in `parts`.
@@ -268,11 +272,11 @@ fn pictures_of_jpeg_get_the_headers_that_are_not_sent() {
         assert_eq!(whole.poll().unwrap().as_ref(), Some(picture), "Q {q}");
     }
     let wrong = |packets: &[Own], lost: &[usize]| faults(&events(TrackFormat::Jpeg, packets, lost));
-    assert_eq!(wrong(&jpeg(80, 1, &[&[1], &[2], &[3]], &[]), &[1]), [Fault::Lost]);
-    assert_eq!(wrong(&jpeg(80, 1, &[&[1], &[2]], &[]), &[0]), [Fault::Lost]);
-    assert!(matches!(wrong(&jpeg(0, 1, &[&[1]], &[]), &[])[..], [Fault::Malformed(_)]));
-    assert!(matches!(wrong(&jpeg(255, 1, &[&[1]], &[1; 3]), &[])[..], [Fault::Malformed(_)]));
-    assert!(matches!(wrong(&jpeg(80, 7, &[&[1]], &[]), &[])[..], [Fault::Malformed(_)]));
+    assert_eq!(wrong(&jpeg(80, 1, &[&[1], &[2], &[3]], &[]), &[1]), [UnitFault::Lost]);
+    assert_eq!(wrong(&jpeg(80, 1, &[&[1], &[2]], &[]), &[0]), [UnitFault::Lost]);
+    assert!(matches!(wrong(&jpeg(0, 1, &[&[1]], &[]), &[])[..], [UnitFault::Malformed(_)]));
+    assert!(matches!(wrong(&jpeg(255, 1, &[&[1]], &[1; 3]), &[])[..], [UnitFault::Malformed(_)]));
+    assert!(matches!(wrong(&jpeg(80, 7, &[&[1]], &[]), &[])[..], [UnitFault::Malformed(_)]));
 }
 
 proptest! {

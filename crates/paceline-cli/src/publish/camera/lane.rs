@@ -6,7 +6,7 @@ use super::super::source::Piece;
 use super::refusal::Ended;
 use super::tracks::Track;
 use anyhow::anyhow;
-use paceline_edge::{Captured, Fault, Medium, TrackFormat};
+use paceline_edge::{Captured, Medium, TrackFormat, UnitFault};
 use paceline_media::stream::Properties;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -86,7 +86,7 @@ impl Lane {
                 // A picture whose headers cannot be read shows no properties: the next one may.
                 Err(_) => {
                     self.state = State::New;
-                    self.news.fault(Fault::Malformed("a first picture without a size"));
+                    self.news.fault(UnitFault::Malformed("a first picture without a size"));
                     Ok(())
                 }
                 Ok(properties) if properties.hz.is_none() => {

@@ -5,7 +5,9 @@ use super::refusal::{self, Ended};
 use super::tracks::Track;
 use anyhow::{Context as _, anyhow};
 use futures_util::StreamExt as _;
-use paceline_edge::{Backoff, CameraAddress, CaptureClock, Described, Login, Packet, choose};
+use paceline_edge::{
+    Backoff, CameraAddress, CaptureClock, DescribedTrack, Login, RtpPacket, choose,
+};
 use paceline_tool::show;
 use retina::client::{
     Credentials, InitialTimestampPolicy, PacketItem, PlayOptions, Playing, Session, SessionGroup,
@@ -179,7 +181,7 @@ impl Reader {
 
     /// Returns a track for each lane.
     fn choose(&mut self, streams: &[Stream]) -> Result<Vec<Playback>, Ended> {
-        let described: Vec<Described<'_>> = streams.iter().map(described).collect();
+        let described: Vec<DescribedTrack<'_>> = streams.iter().map(described).collect();
         let name = self.camera.address.to_string();
         self.lanes
             .iter_mut()
@@ -261,7 +263,7 @@ impl Reader {
         let Some((number, (playback, lane))) = known.next() else { return Ok(false) };
         let now = at.saturating_duration_since(play.began).as_nanos();
         let now = u64::try_from(now).unwrap_or(u64::MAX);
-        let packet = Packet {
+        let packet = RtpPacket {
             time: packet.timestamp().timestamp(),
             marker: packet.mark(),
             lost: u32::from(packet.loss()),
@@ -295,8 +297,8 @@ fn report(play: &mut Play, compound: &retina::rtcp::ReceivedCompoundPacket) {
     }
 }
 
-fn described(stream: &Stream) -> Described<'_> {
-    Described {
+fn described(stream: &Stream) -> DescribedTrack<'_> {
+    DescribedTrack {
         medium: stream.media(),
         encoding: stream.encoding_name(),
         rate: stream.clock_rate_hz(),

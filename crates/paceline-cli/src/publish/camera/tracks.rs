@@ -1,7 +1,7 @@
 //! The pictures of one track.
 
 use super::super::news::News;
-use paceline_edge::{Depacketizer, Event, Gate, Packet, TrackFormat};
+use paceline_edge::{Depacketizer, Gate, RtpEvent, RtpPacket, TrackFormat};
 use paceline_media::stream::Properties;
 use paceline_media::{Format, MediaError};
 use retina::codec::{ParametersRef, VideoParametersCodec};
@@ -11,7 +11,7 @@ pub(super) struct Track {
     pub(super) format: TrackFormat,
     depacketizer: Depacketizer,
     gate: Option<Gate>,
-    events: Vec<Event>,
+    events: Vec<RtpEvent>,
 }
 
 /// A sample of a track.
@@ -30,17 +30,17 @@ impl Track {
     }
 
     /// Takes a packet, and returns the samples that it completes.
-    pub(super) fn push(&mut self, packet: &Packet<'_>, news: &News) -> Vec<Sample> {
+    pub(super) fn push(&mut self, packet: &RtpPacket<'_>, news: &News) -> Vec<Sample> {
         self.depacketizer.push(packet, &mut self.events);
         let mut samples = Vec::new();
         for event in self.events.drain(..) {
             match (event, &mut self.gate) {
-                (Event::Unit { time, bytes }, None) => samples.push(Sample { bytes, time }),
-                (Event::Unit { time, bytes }, Some(gate)) => match gate.take(&bytes) {
+                (RtpEvent::Unit { time, bytes }, None) => samples.push(Sample { bytes, time }),
+                (RtpEvent::Unit { time, bytes }, Some(gate)) => match gate.take(&bytes) {
                     Ok(bytes) => samples.push(Sample { bytes, time }),
                     Err(fault) => news.fault(fault),
                 },
-                (Event::Fault(fault), gate) => {
+                (RtpEvent::Fault(fault), gate) => {
                     gate.iter_mut().for_each(Gate::lose);
                     news.fault(fault);
                 }
