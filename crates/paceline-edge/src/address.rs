@@ -11,8 +11,8 @@ const SCHEME: &str = "rtsp";
 const ADDRESS_MAX: usize = 2_048;
 /// Longest name or password in bytes.
 const LOGIN_MAX: usize = 256;
-/// Parts of a path that often precede a password, in lower case.
-const SECRETS: [&str; 4] = ["pass", "pwd", "token", "auth"];
+/// Parts of a path that often stand next to a password, in lower case. A login with a slash is read as a path with `@`.
+const SECRETS: [&str; 5] = ["pass", "pwd", "token", "auth", "@"];
 
 /// The address of a camera: `rtsp://HOST[:PORT]/PATH`. Its printed form shows neither a query nor a path that may contain a
 /// password.
@@ -216,6 +216,7 @@ mod tests {
         assert_eq!(shown("rtsp://h:8554/a/b"), "rtsp://h:8554/a/b");
         assert_eq!(shown("rtsp://[::1]/"), "rtsp://[::1]/");
         assert_eq!(shown("rtsp://h/user=x_Password=y_1.sdp"), "rtsp://h/…");
+        assert_eq!(shown("rtsp://admin:12/34@h/x"), "rtsp://admin:12/…");
         let camera: CameraAddress = "rtsp://h/x?key=y".parse().unwrap();
         assert_eq!(
             camera.redact("404 for rtsp://h/x?key=y, or key=y"),
