@@ -128,7 +128,11 @@ impl CameraFeed {
 
 impl Source for CameraFeed {
     fn next(&mut self, number: u64) -> anyhow::Result<Next> {
-        self.samples.as_mut().map_or(Ok(Next::End), |(samples, _)| samples.next(number))
+        let Some((samples, _)) = &mut self.samples else { return Ok(Next::End) };
+        match samples.next(number)? {
+            Next::End => Err(anyhow!("the reader of the camera ended; start paceline pub again")),
+            next @ (Next::Sample(_) | Next::Wait) => Ok(next),
+        }
     }
 
     fn has_end(&self) -> bool {

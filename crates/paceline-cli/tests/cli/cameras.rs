@@ -2,6 +2,8 @@
 
 mod camera;
 mod film;
+mod guide;
+mod times;
 mod trouble;
 
 use crate::host::{Host, arg};
