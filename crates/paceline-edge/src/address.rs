@@ -74,16 +74,16 @@ impl FromStr for CameraAddress {
 }
 
 /// Returns the reason of an error, which does not contain the text.
-const fn reason(error: url::ParseError) -> &'static str {
-    match error {
-        url::ParseError::EmptyHost => "the host is empty",
-        url::ParseError::InvalidPort => "the port is no number from 0 to 65535",
-        url::ParseError::RelativeUrlWithoutBase => "rtsp:// is missing",
-        url::ParseError::InvalidIpv4Address | url::ParseError::InvalidIpv6Address => {
-            "the host is no valid IP address"
-        }
-        _ => "it cannot be parsed",
-    }
+fn reason(error: url::ParseError) -> &'static str {
+    use url::ParseError;
+    let known = [
+        (ParseError::EmptyHost, "the host is empty"),
+        (ParseError::InvalidPort, "the port is no number from 0 to 65535"),
+        (ParseError::RelativeUrlWithoutBase, "rtsp:// is missing"),
+        (ParseError::InvalidIpv6Address, "the host is no valid IP address"),
+    ];
+    let found = known.into_iter().find(|(known, _)| *known == error);
+    found.map_or("it cannot be parsed", |(_, reason)| reason)
 }
 
 impl CameraAddress {

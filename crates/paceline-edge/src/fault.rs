@@ -16,6 +16,8 @@ pub enum UnitFault {
     NeedsLost,
     /// It needs a picture from before the first one that arrived.
     Early,
+    /// It is a key picture whose parameter sets are not known.
+    NoSets,
 }
 
 /// The pictures and blocks that were left out, by reason.
@@ -39,6 +41,7 @@ pub struct Losses {
     large: u64,
     needs: u64,
     early: u64,
+    unset: u64,
 }
 
 impl Losses {
@@ -59,13 +62,14 @@ impl Losses {
             UnitFault::TooLarge => self.large += 1,
             UnitFault::NeedsLost => self.needs += 1,
             UnitFault::Early => self.early += 1,
+            UnitFault::NoSets => self.unset += 1,
         }
     }
 
     /// Returns the number of all.
     #[must_use]
     pub const fn total(&self) -> u64 {
-        self.lost + self.malformed + self.large + self.needs + self.early
+        self.lost + self.malformed + self.large + self.needs + self.early + self.unset
     }
 }
 
@@ -82,6 +86,7 @@ impl fmt::Display for Losses {
             (self.lost, "with lost packets", ""),
             (self.needs, "that need a lost picture", ""),
             (self.early, "before the first key picture", ""),
+            (self.unset, "without parameter sets, which the description lacks too", ""),
             (self.malformed, "with packets that cannot be read: ", first),
             (self.large, "above the limit of 64 MiB", ""),
         ];

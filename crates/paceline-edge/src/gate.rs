@@ -18,6 +18,7 @@ use paceline_media::video::Class;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gate {
+    codec: Codec,
     units: Units,
     /// The reason why a picture that is no key picture cannot pass; `None` if it can.
     closed: Option<UnitFault>,
@@ -41,7 +42,7 @@ impl Gate {
             let _ = units.classify(&unit);
             let _ = units.complete(&unit, Class::P);
         }
-        Self { units, closed: Some(UnitFault::Early), leading: false }
+        Self { codec, units, closed: Some(UnitFault::Early), leading: false }
     }
 
     /// Notes that a unit was lost.
@@ -52,7 +53,7 @@ impl Gate {
     /// Returns the next unit, completed, if it can be decoded.
     ///
     /// # Errors
-    /// [`UnitFault::Early`], [`UnitFault::NeedsLost`], or [`UnitFault::Malformed`] for bytes without a picture.
+    /// [`UnitFault::Early`], [`UnitFault::NeedsLost`], [`UnitFault::NoSets`], or [`UnitFault::Malformed`] for bytes without a picture.
     pub fn take(&mut self, unit: &[u8]) -> Result<Vec<u8>, UnitFault> {
         let Ok(class) = self.units.classify(unit) else {
             self.lose();
@@ -61,6 +62,10 @@ impl Gate {
         // Units that do not pass may have parameter sets for later ones.
         let whole = self.units.complete(unit, class);
         match (class, self.closed) {
+            // Neither the description nor a picture had them.
+            (Class::I, Some(_)) if !matches!(self.codec.info(&whole), Ok(Some(_))) => {
+                return Err(UnitFault::NoSets);
+            }
             (Class::I, closed) => {
                 self.leading = closed.is_some();
                 self.closed = None;
@@ -71,5 +76,47 @@ impl Gate {
             (Class::B | Class::Leading, None) => {}
         }
         Ok(whole.into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An SPS of 320 x 240 pixels and a PPS, of x264.
+    const SETS: [&[u8]; 2] = [
+        &[
+            0x67, 0x64, 0x00, 0x0d, 0xac, 0xb2, 0x02, 0x83, 0xf6, 0x02, 0x20, 0x00, 0x00, 0x03,
+            0x00, 0x20, 0x00, 0x00, 0x06, 0x41, 0xe2, 0x85, 0x49,
+        ],
+        &[0x68, 0xeb, 0xc3, 0xcb, 0x22, 0xc0],
+    ];
+    const KEY: &[u8] = &[0, 0, 0, 1, 0x65, 0x88, 0x84, 1, 2];
+    const NEXT: &[u8] = &[0, 0, 0, 1, 0x41, 0x9a, 0x02, 3];
+
+    #[test]
+    fn pictures_pass_from_a_key_picture_on_and_after_a_loss_from_the_next_one() {
+        let mut gate = Gate::new(Codec::H264, &SETS);
+        assert_eq!(gate.take(NEXT), Err(UnitFault::Early));
+        let first = gate.take(KEY).unwrap();
+        assert!(
+            first.ends_with(KEY) && first.len() > KEY.len(),
+            "with the sets of the description"
+        );
+        assert_eq!(gate.take(NEXT).as_deref(), Ok(NEXT));
+        gate.lose();
+        assert_eq!(gate.take(NEXT), Err(UnitFault::NeedsLost));
+        assert!(gate.take(KEY).is_ok() && gate.take(NEXT).is_ok());
+        assert!(matches!(gate.take(&NEXT[..5]), Ok(_) | Err(UnitFault::Malformed(_))));
+    }
+
+    #[test]
+    fn a_key_picture_without_parameter_sets_cannot_be_decoded() {
+        let mut gate = Gate::new(Codec::H264, &[]);
+        assert_eq!(gate.take(KEY), Err(UnitFault::NoSets));
+        assert_eq!(gate.take(NEXT), Err(UnitFault::Early));
+        let sets: Vec<u8> = SETS.iter().flat_map(|set| [&[0, 0, 0, 1], *set].concat()).collect();
+        let whole = [&sets, KEY].concat();
+        assert_eq!(gate.take(&whole), Ok(whole));
     }
 }

@@ -17,6 +17,7 @@
 //! |---|---|
 //! | [`CameraAddress`], [`Login`] | the address of a camera without its password, and the password without a printed form |
 //! | [`TrackFormat`], [`choose`] | the tracks of a camera that can be published |
+//! | [`RtpTrack`], [`PacketOrder`] | RTP without RTSP: the tracks of a session description, and packets in their order |
 //! | [`Depacketizer`] | RTP packets to pictures and blocks, cut by RTP time and marker |
 //! | [`Gate`] | the pictures that can be decoded after a loss |
 //! | [`Losses`] | the pictures that were left out, by reason |
@@ -32,6 +33,8 @@ mod clock;
 mod depacketize;
 mod fault;
 mod gate;
+mod order;
+mod sdp;
 mod track;
 
 pub use address::{AddressError, CameraAddress, Login, LoginError};
@@ -40,4 +43,6 @@ pub use clock::{CaptureClock, Captured};
 pub use depacketize::{Depacketizer, RtpEvent, RtpPacket};
 pub use fault::{Losses, UnitFault};
 pub use gate::Gate;
+pub use order::{ArrivedPacket, OrderedPacket, PacketOrder};
+pub use sdp::{RtpTrack, SDP_BYTES_MAX, SdpError};
 pub use track::{DescribedTrack, Medium, TrackError, TrackFormat, choose};

@@ -2,8 +2,8 @@
 
 use crate::input::Input;
 use paceline_edge::{
-    CameraAddress, CaptureClock, Depacketizer, Gate, Login, Losses, RtpEvent, RtpPacket,
-    TrackFormat,
+    ArrivedPacket, CameraAddress, CaptureClock, Depacketizer, Gate, Login, Losses, PacketOrder,
+    RtpEvent, RtpPacket, RtpTrack, TrackFormat,
 };
 
 /// The formats of tracks.
@@ -78,7 +78,8 @@ pub fn rtp(data: &[u8]) {
     assert!(losses.to_string().len() < 400, "the report is one line");
 }
 
-/// Reads the bytes as an address and a login, whose errors and printed forms show no password, and as times of a camera.
+/// Reads the bytes as an address and a login, whose errors and printed forms show no password, as times of a camera,
+/// as a session description, and as packets out of order.
 pub fn camera(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         match text.parse::<CameraAddress>() {
@@ -96,6 +97,8 @@ pub fn camera(data: &[u8]) {
             assert!(!login.user().is_empty() && format!("{login:?}") == "Login(…)");
         }
     }
+    descriptions(data);
+    order(Input::new(data));
     let mut input = Input::new(data);
     let mut clock = CaptureClock::new(&[90_000, u32::from(input.u16())], 7);
     let mut now = 0_u64;
@@ -111,4 +114,40 @@ pub fn camera(data: &[u8]) {
         let captured = clock.capture(track, time, now);
         assert!(captured.before_ns <= 10_000_000_000 && captured.bound_ns >= 7, "{captured:?}");
     }
+}
+
+fn descriptions(data: &[u8]) {
+    match RtpTrack::parse(data) {
+        Ok(tracks) => {
+            assert!(
+                tracks.len() <= 16
+                    && tracks.iter().all(|track| track.port.checked_add(1).is_some())
+            );
+        }
+        Err(error) => assert!(error.to_string().len() < 400, "an error is one line"),
+    }
+}
+
+/// Checks that packets of one sender come out once, in order, with their gaps counted.
+fn order(mut input: Input<'_>) {
+    let mut order = PacketOrder::default();
+    let (mut sequence, mut now) = (input.u16(), 0_u64);
+    let (mut pushed, mut polled, mut next) = (0, 0, None);
+    while !input.is_empty() {
+        let step = input.byte();
+        sequence = sequence.wrapping_add(u16::from(step & 15)).wrapping_sub(u16::from(step >> 4));
+        now += u64::from(input.byte()) * 1_000_000;
+        let payload = sequence.to_be_bytes().to_vec();
+        let time = u32::from(sequence);
+        order.push(ArrivedPacket { sequence, time, ssrc: 1, marker: false, payload, arrived: now });
+        pushed += 1;
+        while let Some(packet) = order.poll(now) {
+            let found = u16::from_be_bytes(packet.payload.try_into().unwrap());
+            let lost = u16::try_from(packet.lost).unwrap();
+            assert!(next.is_none_or(|next| found.wrapping_sub(lost) == next), "gaps are counted");
+            next = Some(found.wrapping_add(1));
+            polled += 1;
+        }
+    }
+    assert!(polled <= pushed);
 }

@@ -69,7 +69,10 @@ const LAYERS: &[Layer] = &[
             "thiserror",
         ],
     },
-    Layer { folder: "crates/paceline-edge", uses: &["paceline-media", "thiserror", "url"] },
+    Layer {
+        folder: "crates/paceline-edge",
+        uses: &["paceline-media", "base64", "sdp-types", "thiserror", "url"],
+    },
     Layer {
         folder: "crates/paceline-fuzz",
         uses: &[

@@ -16,6 +16,7 @@ Examples:
   paceline pub robot/camera --test-card 640x480@30 --loss 1/10 --json
   paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-login camera.txt
   paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-udp --sound robot/microphone
+  paceline pub robot/camera --rtp camera.sdp
   ffmpeg -v error -f v4l2 -i /dev/video0 -c copy -f mjpeg - | paceline pub robot/camera - --hz 30
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
   paceline pub robot/pose - --isolated --name robot \
@@ -37,7 +38,7 @@ that set none.";
 #[command(
     after_help = AFTER,
     allow_negative_numbers = true,
-    group(ArgGroup::new("source").required(true).args(["value", "file", "rtsp", "test_card"])),
+    group(ArgGroup::new("source").required(true).args(["value", "file", "rtsp", "rtp", "test_card"])),
     group(ArgGroup::new("pace").args(["hz", "period"]))
 )]
 pub(crate) struct PubArgs {
@@ -59,8 +60,11 @@ pub(crate) struct PubArgs {
     /// Receives from the camera over UDP instead of TCP
     #[arg(long, requires = "rtsp")]
     pub(crate) rtsp_udp: bool,
+    /// Publishes the pictures that arrive by RTP over UDP, as this session description (SDP) describes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rtp: Option<PathBuf>,
     /// Also publishes the sound of the camera, on this tag
-    #[arg(long, value_name = "TAG", value_parser = Tag::new, requires = "rtsp")]
+    #[arg(long, value_name = "TAG", value_parser = Tag::new, conflicts_with_all = ["value", "file", "test_card"])]
     pub(crate) sound: Option<Tag>,
     /// Publishes pictures that show their number and time; HZ defaults to 30
     #[arg(long, value_name = "WxH@HZ", value_parser = args::card)]

@@ -1,8 +1,9 @@
-//! The pictures and sound of a camera, by RTSP. A thread receives them, and connects again when the camera was away.
+//! The pictures and sound of a camera, by RTSP or plain RTP. A thread receives them, and connects again when the camera was away.
 
 mod lane;
 mod reader;
 mod refusal;
+mod rtp;
 mod tracks;
 
 use super::args::PubArgs;
@@ -12,10 +13,13 @@ use super::sound::Sound;
 use super::source::{Next, Opened, Origin, Source};
 use anyhow::anyhow;
 use lane::Lane;
-use paceline_edge::{CameraAddress, Login, Medium};
+use paceline_edge::{CameraAddress, Login, Medium, RtpTrack, SDP_BYTES_MAX};
 use paceline_tool::exit;
 use paceline_tool::stop::Stop;
 use reader::{Camera, Reader};
+use rtp::RtpReader;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
@@ -49,21 +53,50 @@ pub(super) fn open(
     let login = login(args.rtsp_login.as_deref())?;
     let name = address.to_string();
     let camera = Camera { address, login, udp: args.rtsp_udp };
-    let pictures = Arc::new(News::new(name.clone()));
+    start(args, &name, stop, |lanes, user| Reader::new(camera, lanes, user).run())
+}
+
+/// Receives RTP as a session description describes it. Returns as [`open`].
+pub(super) fn open_rtp(
+    args: &PubArgs,
+    file: &Path,
+    stop: &Stop,
+) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
+    refuse_others(args)?;
+    let name = file.display().to_string();
+    let cannot =
+        |error: std::io::Error| anyhow!("cannot read --rtp {name}: {}", exit::file_error(&error));
+    let mut text = Vec::new();
+    let limit = u64::try_from(SDP_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(file).and_then(|file| file.take(limit).read_to_end(&mut text)).map_err(cannot)?;
+    let tracks = RtpTrack::parse(&text);
+    let tracks = tracks.map_err(|error| exit::usage(format!("--rtp: {name}: {error}")))?;
+    let described = name.clone();
+    start(args, &name, stop, |lanes, user| RtpReader::new(described, tracks, lanes, user).run())
+}
+
+/// Starts a reading thread, and waits for its first picture.
+fn start(
+    args: &PubArgs,
+    name: &str,
+    stop: &Stop,
+    run: impl FnOnce(Vec<Lane>, Weak<()>) -> anyhow::Result<()> + Send + 'static,
+) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
+    let pictures = Arc::new(News::new(name.to_owned()));
     let (to, messages) = sync_channel(AHEAD);
     let mut lanes = vec![Lane::new(Medium::Pictures, pictures.clone(), to.clone())];
     let sound = args.sound.clone().map(|tag| {
         let (to, messages) = sync_channel(AHEAD);
-        let news = Arc::new(News::of_sound(name.clone()));
+        let news = Arc::new(News::of_sound(name.to_owned()));
         lanes.push(Lane::new(Medium::Sound, news.clone(), to));
         Sound::new(tag, messages, news)
     });
-    let feed = CameraFeed::start(messages, to, |user| Reader::new(camera, lanes, user));
+    let feed = CameraFeed::start(messages, to, |user| run(lanes, user));
     let Some((samples, _)) = &feed.samples else { return Ok(None) };
-    let Some(head) = media::head(&name, &samples.messages, stop)? else { return Ok(None) };
+    let Some(head) = media::head(name, &samples.messages, stop)? else { return Ok(None) };
     let found = head.ok_or_else(|| anyhow!("{name}: its reader found no pictures"))?;
     let hz = args.hertz().or(found.hz);
-    let origin = media::origin(args, &name, "pictures", (&found, hz));
+    let origin = media::origin(args, name, "pictures", (&found, hz));
     let origin = Origin { live: true, news: Some(pictures), ..origin };
     Ok(Some((Opened::new(origin, feed), sound)))
 }
@@ -112,14 +145,14 @@ impl CameraFeed {
     fn start(
         messages: Receiver<Message>,
         to: SyncSender<Message>,
-        reader: impl FnOnce(Weak<()>) -> Reader,
+        run: impl FnOnce(Weak<()>) -> anyhow::Result<()> + Send + 'static,
     ) -> Self {
         let (last, ended) = sync_channel::<()>(0);
         let wanted = Arc::new(());
-        let reader = reader(Arc::downgrade(&wanted));
+        let user = Arc::downgrade(&wanted);
         media::spawn(to, move |_| {
             let _last = last;
-            reader.run()
+            run(user)
         });
         let samples = Streamed { messages, has_end: true, keeps_time: false };
         Self { samples: Some((samples, wanted)), ended }

@@ -29,9 +29,10 @@ pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<(Opened
              out",
         ));
     }
-    match &args.rtsp {
-        Some(address) => camera::open(args, &address.0, stop),
-        None => Ok(open_alone(args, stop)?.map(|opened| (opened, None))),
+    match (&args.rtsp, &args.rtp) {
+        (Some(address), _) => camera::open(args, &address.0, stop),
+        (None, Some(file)) => camera::open_rtp(args, file, stop),
+        (None, None) => Ok(open_alone(args, stop)?.map(|opened| (opened, None))),
     }
 }
 

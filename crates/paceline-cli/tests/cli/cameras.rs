@@ -3,6 +3,7 @@
 mod camera;
 mod film;
 mod guide;
+mod rtp;
 mod times;
 mod trouble;
 

@@ -30,9 +30,13 @@ fn track(format: u8, packets: &[Vec<u8>]) -> Vec<u8> {
 }
 
 fn h264(lost: Option<u8>) -> Vec<u8> {
-    // An SPS of 160 x 112 pixels, a PPS, and slices of a key picture and of another one.
-    let sets =
-        [0x78, 0, 8, 0x67, 0x42, 0xc0, 0x0a, 0xda, 0x0a, 0x1c, 0x84, 0, 4, 0x68, 0xce, 0x0f, 0x2c];
+    // An SPS of 320 x 240 pixels and a PPS, of x264, and slices of a key picture and of another one.
+    let sps = [
+        0x67, 0x64, 0x00, 0x0d, 0xac, 0xb2, 0x02, 0x83, 0xf6, 0x02, 0x20, 0x00, 0x00, 0x03, 0x00,
+        0x20, 0x00, 0x00, 0x06, 0x41, 0xe2, 0x85, 0x49,
+    ];
+    let pps = [0x68, 0xeb, 0xc3, 0xcb, 0x22, 0xc0];
+    let sets = [&[0x78, 0, 23][..], &sps, &[0, 6], &pps].concat();
     track(
         H264,
         &[
@@ -85,6 +89,11 @@ pub(crate) fn seeds() -> Vec<Seed> {
         ("address-of-a-host", "rtsp://[::1]/user=admin_password=x_channel=1.sdp"),
         ("address-with-login", "rtsp://admin:password@camera/stream"),
         ("login", "admin:pass:word"),
+        (
+            "description",
+            "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 239.1.2.3/16\r\nt=0 0\r\nm=video 5000 RTP/AVP 96\r\n\
+            a=rtpmap:96 H264/90000\r\na=framerate:25\r\na=fmtp:96 sprop-parameter-sets=Z0LA,aM4=\r\nm=audio 5002 RTP/AVP 0\r\n",
+        ),
     ] {
         seeds.push(("camera", name.to_owned(), text.as_bytes().to_vec()));
     }

@@ -13,6 +13,7 @@ use retina::client::{
     Credentials, InitialTimestampPolicy, PacketItem, PlayOptions, Playing, Session, SessionGroup,
     SessionOptions, SetupOptions, Stream, TcpTransportOptions, Transport, UdpTransportOptions,
 };
+use retina::codec::{ParametersRef, VideoParametersCodec};
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -194,7 +195,7 @@ impl Reader {
                 let stream = streams.get(at).ok_or_else(unknown)?;
                 Ok(Playback {
                     stream: at,
-                    track: Track::new(format, stream),
+                    track: Track::new(format, &sets(stream)),
                     rate: stream.clock_rate_hz(),
                     hz: stream.framerate().map(f64::from).filter(|hz| *hz > 0.0),
                 })
@@ -227,7 +228,6 @@ impl Reader {
                         };
                     }
                 }
-                Some(Ok(PacketItem::Rtcp(compound))) => report(&mut play, &compound),
                 Some(Ok(PacketItem::Rtp(packet))) => {
                     heard = Instant::now();
                     match self.packet(&mut play, &packet, heard) {
@@ -240,7 +240,7 @@ impl Reader {
                         Ok(false) => {}
                     }
                 }
-                Some(Ok(_)) => {}
+                Some(Ok(other)) => report(&mut play, &other),
             }
         }
     }
@@ -270,10 +270,9 @@ impl Reader {
             payload: packet.payload(),
         };
         // The first lane has the pictures.
-        if number == 0 && play.last.is_none_or(|(time, _)| time != packet.time) {
-            if let Some((_, before)) = play.last.replace((packet.time, at)) {
-                self.backoff.heard(at.saturating_duration_since(before));
-            }
+        let begins = number == 0 && play.last.is_none_or(|(time, _)| time != packet.time);
+        if begins && let Some((_, before)) = play.last.replace((packet.time, at)) {
+            self.backoff.heard(at.saturating_duration_since(before));
         }
         let mut complete = false;
         for sample in playback.track.push(&packet, &lane.news) {
@@ -287,7 +286,8 @@ impl Reader {
 }
 
 /// Notes the sender reports of a packet.
-fn report(play: &mut Play, compound: &retina::rtcp::ReceivedCompoundPacket) {
+fn report(play: &mut Play, item: &PacketItem) {
+    let PacketItem::Rtcp(compound) = item else { return };
     let Some(time) = compound.rtp_timestamp() else { return };
     let number = play.tracks.iter().position(|track| track.stream == compound.stream_id());
     let first = compound.pkts().next();
@@ -304,4 +304,17 @@ fn described(stream: &Stream) -> DescribedTrack<'_> {
         rate: stream.clock_rate_hz(),
         channels: stream.channels().map(std::num::NonZeroU16::get),
     }
+}
+
+/// Returns the parameter sets of the description.
+fn sets(stream: &Stream) -> Vec<Vec<u8>> {
+    let Some(ParametersRef::Video(parameters)) = stream.parameters() else { return Vec::new() };
+    let codec = parameters.codec_params();
+    if let VideoParametersCodec::H264 { sps, pps } = codec {
+        return vec![sps.to_vec(), pps.to_vec()];
+    }
+    if let VideoParametersCodec::H265 { vps, sps, pps } = codec {
+        return vec![vps.to_vec(), sps.to_vec(), pps.to_vec()];
+    }
+    Vec::new()
 }

@@ -4,7 +4,6 @@ use super::super::news::News;
 use paceline_edge::{Depacketizer, Gate, RtpEvent, RtpPacket, TrackFormat};
 use paceline_media::stream::Properties;
 use paceline_media::{Format, MediaError};
-use retina::codec::{ParametersRef, VideoParametersCodec};
 
 /// A track on its way to samples.
 pub(super) struct Track {
@@ -21,9 +20,8 @@ pub(super) struct Sample {
 }
 
 impl Track {
-    /// Returns a track as the camera describes it.
-    pub(super) fn new(format: TrackFormat, described: &retina::client::Stream) -> Self {
-        let sets = sets(described);
+    /// Returns a track with the parameter sets of its description.
+    pub(super) fn new(format: TrackFormat, sets: &[Vec<u8>]) -> Self {
         let sets: Vec<&[u8]> = sets.iter().map(Vec::as_slice).collect();
         let gate = format.codec().map(|codec| Gate::new(codec, &sets));
         Self { format, depacketizer: Depacketizer::new(format), gate, events: Vec::new() }
@@ -65,17 +63,5 @@ impl Track {
             (None, _) => (None, None),
         };
         Ok(Properties { encoding, size, hz: stated.or(hz) })
-    }
-}
-
-/// Returns the parameter sets of the description.
-fn sets(described: &retina::client::Stream) -> Vec<Vec<u8>> {
-    let Some(ParametersRef::Video(parameters)) = described.parameters() else { return Vec::new() };
-    match parameters.codec_params() {
-        VideoParametersCodec::H264 { sps, pps } => vec![sps.to_vec(), pps.to_vec()],
-        VideoParametersCodec::H265 { vps, sps, pps } => {
-            vec![vps.to_vec(), sps.to_vec(), pps.to_vec()]
-        }
-        VideoParametersCodec::Jpeg | _ => Vec::new(),
     }
 }
