@@ -24,6 +24,7 @@ const VIRTUAL: &[&str] = &[
     "paceline-sim",
     "paceline-media",
     "paceline-record",
+    "paceline-edge",
     "paceline-fuzz",
     "xtask",
 ];

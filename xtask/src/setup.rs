@@ -19,14 +19,28 @@ const ENCODERS: &[(&str, &str)] = &[
     ("gst-launch-1.0", "gstreamer1.0-tools gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly"),
 ];
 
-/// Finds the programs, and installs missing ones if possible. Fails with the packages to install, except for shells and
-/// encoders.
+/// The cameras of the tests, GStreamer's RTSP server for Python. Without them, their tests are skipped by name.
+const CAMERAS: &[(&str, &str)] = &[
+    (
+        "/usr/lib/x86_64-linux-gnu/girepository-1.0/GstRtspServer-1.0.typelib",
+        "gir1.2-gst-rtsp-server-1.0",
+    ),
+    ("/usr/lib/python3/dist-packages/gi/__init__.py", "python3-gi"),
+    (
+        "/usr/lib/x86_64-linux-gnu/gstreamer-1.0/libgstrtp.so",
+        "gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly",
+    ),
+];
+
+/// Finds the programs, and installs missing ones if possible. Fails with the packages to install, except for shells,
+/// encoders and cameras.
 pub(crate) fn run() -> Outcome {
     let detail = match bring(PROGRAMS) {
         Ok(detail) => detail,
         Err(problem) => return Outcome::failed(&problem),
     };
-    let problems = [SHELLS, ENCODERS].into_iter().filter_map(|programs| bring(programs).err());
+    let problems =
+        [SHELLS, ENCODERS, CAMERAS].into_iter().filter_map(|programs| bring(programs).err());
     Outcome::passed(&[detail].into_iter().chain(problems).collect::<Vec<_>>().join("; "))
 }
 

@@ -2,6 +2,7 @@
 
 mod adapt;
 mod args;
+mod camera;
 mod card;
 mod files;
 mod flight_times;
@@ -11,6 +12,7 @@ mod news;
 mod open;
 mod pieces;
 mod session;
+mod sound;
 mod source;
 mod stored;
 mod telemetry;
@@ -31,6 +33,7 @@ use paceline_tool::stop::{STOP_SLICE, Stop};
 use session::Session;
 use source::Origin;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Publishes until the source ends, `--count` is reached or a signal arrives.
 pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
@@ -43,7 +46,7 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         )));
     }
     let stop = Stop::on_signals()?;
-    let Some(source) = open::open(args, &stop)? else {
+    let Some((source, sound)) = open::open(args, &stop)? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let node = args.node.open("pub", args.tag.as_str())?;
@@ -56,16 +59,24 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
     let quality = source.feed.quality().filter(|_| args.adapt);
     let adapter = quality.map(|quality| Adapter::start(&node, publisher.id(), quality));
     let wait = args.wait.unwrap_or(source.origin.wait);
-    let ended = if wait_for_subscriber(args.tag.as_str(), wait, &stop, |slice| {
-        publisher.wait_matching(slice)
-    }) {
-        if !wait.is_zero() && publisher.matching() {
-            wait_until_heard(&node, std::iter::once(&publisher), &stop);
+    let over = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        if let Some(sound) = sound {
+            scope.spawn(|| sound.run(&node, args, &over));
         }
-        Session::new(args, &node, &source.origin).run(&mut publisher, source.feed, &stop)
-    } else {
-        Ok(false)
-    };
+        let ended = if wait_for_subscriber(args.tag.as_str(), wait, &stop, |slice| {
+            publisher.wait_matching(slice)
+        }) {
+            if !wait.is_zero() && publisher.matching() {
+                wait_until_heard(&node, std::iter::once(&publisher), &stop);
+            }
+            Session::new(args, &node, &source.origin).run(&mut publisher, source.feed, &stop)
+        } else {
+            Ok(false)
+        };
+        over.store(true, Ordering::Relaxed);
+        ended
+    });
     if args.latch && ended.as_ref().is_ok_and(|ended| *ended) {
         keep(args, &stop);
     }

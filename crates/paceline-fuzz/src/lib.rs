@@ -35,6 +35,7 @@ mod pictures;
 mod receiver;
 mod recording;
 mod repair;
+mod rtp;
 pub mod sched;
 mod schedule;
 pub mod speaker;
@@ -52,6 +53,7 @@ pub use pictures::{encoding, jpeg, mjpeg, ros, y4m};
 pub use receiver::receiver;
 pub use recording::recording;
 pub use repair::repair;
+pub use rtp::{camera, rtp};
 pub use sched::body as sched;
 pub use schedule::schedule;
 pub use tags::tags;
@@ -96,4 +98,6 @@ pub const BODIES: &[FuzzBody] = &[
     body("h264", 3_000, h264),
     body("recording", 2_000, recording),
     body("schedule", 500, schedule),
+    body("rtp", 2_000, rtp),
+    body("camera", 2_000, camera),
 ];

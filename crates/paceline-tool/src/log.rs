@@ -103,7 +103,9 @@ pub fn check(text: &str) -> Result<(), String> {
 fn filter(text: &str) -> EnvFilter {
     let silent = text == "off" || text.contains("zenoh");
     let quiet = "zenoh=error,zenoh::api::session=off";
-    EnvFilter::new(if silent { text.to_owned() } else { format!("{text},{quiet}") })
+    // The client of cameras logs addresses, which may contain a password.
+    let text = format!("{text},retina=off");
+    EnvFilter::new(if silent { text } else { format!("{text},{quiet}") })
 }
 
 /// Returns true if standard error is connected to the journal.
@@ -136,8 +138,8 @@ mod tests {
             parts.sort();
             parts
         };
-        assert_eq!(parts("info"), ["info", "zenoh::api::session=off", "zenoh=error"]);
-        assert_eq!(parts("off"), ["off"]);
-        assert_eq!(parts("debug,zenoh=info"), ["debug", "zenoh=info"]);
+        assert_eq!(parts("info"), ["info", "retina=off", "zenoh::api::session=off", "zenoh=error"]);
+        assert_eq!(parts("off"), ["off", "retina=off"]);
+        assert_eq!(parts("debug,zenoh=info"), ["debug", "retina=off", "zenoh=info"]);
     }
 }

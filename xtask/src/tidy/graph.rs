@@ -70,11 +70,16 @@ const LAYERS: &[Layer] = &[
         ],
     },
     Layer {
+        folder: "crates/paceline-edge",
+        uses: &["paceline-media", "base64", "sdp-types", "thiserror", "url"],
+    },
+    Layer {
         folder: "crates/paceline-fuzz",
         uses: &[
             "paceline-sched",
             "paceline-proto",
             "paceline-node",
+            "paceline-edge",
             "paceline-media",
             "paceline-record",
             "bytes",
@@ -160,6 +165,7 @@ const LAYERS: &[Layer] = &[
         folder: "crates/paceline-cli",
         uses: &[
             "paceline",
+            "paceline-edge",
             "paceline-http",
             "paceline-media",
             "paceline-plain",
@@ -174,7 +180,9 @@ const LAYERS: &[Layer] = &[
             "clap",
             "clap_complete",
             "clap_mangen",
+            "futures-util",
             "rcgen",
+            "retina",
             "ring",
             "rustix",
             "rustls",

@@ -12,9 +12,9 @@ const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .265 (H.265), .obu 
 /// Types with a container or coding that this command does not write.
 const CONTAINERS: [&str; 13] =
     ["mp4", "m4v", "mov", "mkv", "avi", "webm", "mpg", "mpeg", "ts", "flv", "ogv", "h265", "ivf"];
-const OTHERS: [&str; 21] = [
-    "265", "hevc", "mp3", "ogg", "oga", "aac", "m4a", "flac", "gif", "bmp", "tif", "tiff", "webp",
-    "avif", "bag", "db3", "ulg", "zip", "gz", "zst", "pcap",
+const OTHERS: [&str; 20] = [
+    "265", "hevc", "mp3", "ogg", "oga", "m4a", "flac", "gif", "bmp", "tif", "tiff", "webp", "avif",
+    "bag", "db3", "ulg", "zip", "gz", "zst", "pcap",
 ];
 
 /// The content of a file.

@@ -14,7 +14,10 @@ Examples:
   paceline pub robot/goal '{\"x\": 3.5, \"y\": 1}' --latch
   paceline pub robot/steer left --hz 20
   paceline pub robot/camera --test-card 640x480@30 --loss 1/10 --json
-  ffmpeg -v error -i rtsp://camera/stream -an -c copy -f h264 - | paceline pub robot/camera -
+  paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-login camera.txt
+  paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-udp --sound robot/microphone
+  paceline pub robot/camera --rtp camera.sdp
+  ffmpeg -v error -f v4l2 -i /dev/video0 -c copy -f mjpeg - | paceline pub robot/camera - --hz 30
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
   paceline pub robot/pose - --isolated --name robot \
 --link name=radio,listen=tcp/0.0.0.0:7600,capacity=2mbit,insecure
@@ -35,7 +38,7 @@ that set none.";
 #[command(
     after_help = AFTER,
     allow_negative_numbers = true,
-    group(ArgGroup::new("source").required(true).args(["value", "file", "test_card"])),
+    group(ArgGroup::new("source").required(true).args(["value", "file", "rtsp", "rtp", "test_card"])),
     group(ArgGroup::new("pace").args(["hz", "period"]))
 )]
 pub(crate) struct PubArgs {
@@ -48,6 +51,21 @@ pub(crate) struct PubArgs {
     /// Publishes this file, FIFO or unix socket, or the output of the server at tcp/HOST:PORT
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
+    /// Publishes the pictures of this camera: rtsp://HOST/PATH, without a password. It is connected again when it was away
+    #[arg(long, value_name = "URL")]
+    pub(crate) rtsp: Option<CameraArg>,
+    /// File with USER:PASSWORD for the camera; defaults to the environment variable PACELINE_RTSP_LOGIN
+    #[arg(long, value_name = "FILE", requires = "rtsp")]
+    pub(crate) rtsp_login: Option<PathBuf>,
+    /// Receives from the camera over UDP instead of TCP
+    #[arg(long, requires = "rtsp")]
+    pub(crate) rtsp_udp: bool,
+    /// Publishes the pictures that arrive by RTP over UDP, as this session description (SDP) describes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rtp: Option<PathBuf>,
+    /// Also publishes the sound of the camera, on this tag
+    #[arg(long, value_name = "TAG", value_parser = Tag::new, conflicts_with_all = ["value", "file", "test_card"])]
+    pub(crate) sound: Option<Tag>,
     /// Publishes pictures that show their number and time; HZ defaults to 30
     #[arg(long, value_name = "WxH@HZ", value_parser = args::card)]
     pub(crate) test_card: Option<CardSpec>,
@@ -139,6 +157,23 @@ impl PubArgs {
     /// Returns a flag that only telemetry files support, if one was given.
     pub(crate) fn telemetry_flag(&self) -> Option<&'static str> {
         self.speed.map(|_| "--speed").or(self.form.map(|_| "--as"))
+    }
+}
+
+/// The address of a camera as the user wrote it. It is checked later, because errors of values repeat the value, which may
+/// contain a password.
+#[derive(Clone)]
+pub(crate) struct CameraArg(pub(crate) String);
+
+impl std::fmt::Debug for CameraArg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CameraArg(…)")
+    }
+}
+
+impl From<String> for CameraArg {
+    fn from(text: String) -> Self {
+        Self(text)
     }
 }
 

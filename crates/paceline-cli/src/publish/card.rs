@@ -41,8 +41,8 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
         .map_err(|error| paceline_tool::exit::usage(format!("--test-card: {error}")))?;
     card.draw_jpeg(0, 0, quality).context("cannot draw the test card")?;
     let CardSpec { size, hz } = spec;
-    Ok(Opened {
-        origin: Origin {
+    Ok(Opened::new(
+        Origin {
             encoding: Encoding::Jpeg,
             hz: Some(hz),
             size: Some(Size { width: size.width, height: size.height }),
@@ -53,6 +53,6 @@ pub(super) fn open(spec: CardSpec, quality: u8) -> anyhow::Result<Opened> {
             news: None,
             what: format!("test card {size} at {hz} Hz, image/jpeg of quality {quality}"),
         },
-        feed: Box::new(Card { card, quality: Quality::new(quality) }),
-    })
+        Card { card, quality: Quality::new(quality) },
+    ))
 }

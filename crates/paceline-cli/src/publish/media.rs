@@ -27,14 +27,14 @@ use std::time::{Duration, Instant};
 use survey::Survey;
 
 /// Number of samples read ahead.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 16;
 /// Default rate of files that do not state one, in pictures per second.
 const HZ: f64 = 30.0;
 /// Time after which a silent input is reported.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A message of the reading thread.
-enum Message {
+pub(super) enum Message {
     /// The properties of the stream; `None` for lines of text.
     Head(Option<Properties>),
     Sample(Piece),
@@ -42,10 +42,10 @@ enum Message {
 }
 
 /// The samples of a reading thread.
-struct Streamed {
-    messages: Receiver<Message>,
-    has_end: bool,
-    keeps_time: bool,
+pub(super) struct Streamed {
+    pub(super) messages: Receiver<Message>,
+    pub(super) has_end: bool,
+    pub(super) keeps_time: bool,
 }
 
 impl Source for Streamed {
@@ -115,7 +115,7 @@ pub(super) fn open_pieces(args: &PubArgs, file: Option<&Path>, cut: Cut) -> anyh
     });
     let origin = pieces::origin(args, &place.name(), cut);
     let streamed = Streamed { messages, has_end: !args.repeat, keeps_time: false };
-    Ok(Opened { origin, feed: Box::new(streamed) })
+    Ok(Opened::new(origin, streamed))
 }
 
 fn open_file(args: &PubArgs, place: &Place, hints: Hints) -> anyhow::Result<Opened> {
@@ -142,7 +142,7 @@ fn open_file(args: &PubArgs, place: &Place, hints: Hints) -> anyhow::Result<Open
         news: Some(news.clone()),
         bytes_max: survey.lengths.iter().max().map(|bytes| u64::from(*bytes)),
         traffic: hz.and_then(|hz| survey.traffic(hz)),
-        ..origin(args, place, &count, (properties, hz))
+        ..origin(args, &place.name(), &count, (properties, hz))
     };
     let (to, messages) = sync_channel(AHEAD);
     let keeps_time = !is_sound(properties);
@@ -159,7 +159,7 @@ fn open_file(args: &PubArgs, place: &Place, hints: Hints) -> anyhow::Result<Open
         Ok(())
     });
     let streamed = Streamed { messages, has_end: !args.repeat, keeps_time };
-    Ok(Opened { origin, feed: Box::new(streamed) })
+    Ok(Opened::new(origin, streamed))
 }
 
 fn open_live(
@@ -172,18 +172,19 @@ fn open_live(
     let news = Arc::new(News::new(place.name()));
     let (from, reports, hz) = (place.clone(), news.clone(), args.hertz());
     spawn(to, move |to| live(&from, &hints, (reports, hz), to));
-    let Some(head) = head(place, &messages, stop)? else { return Ok(None) };
+    let Some(head) = head(&place.name(), &messages, stop)? else { return Ok(None) };
     let origin = match &head {
         None => pieces::origin(args, &place.name(), Cut::Text),
         Some(properties) => {
             check_encoding(args, place, properties)?;
             let hz = rate(args, place, properties)?;
-            let origin = origin(args, place, &format!("{}s", noun(properties)), (properties, hz));
+            let origin =
+                origin(args, &place.name(), &format!("{}s", noun(properties)), (properties, hz));
             Origin { live: true, news: Some(news), ..origin }
         }
     };
     let streamed = Streamed { messages, has_end: true, keeps_time: false };
-    Ok(Some(Opened { origin, feed: Box::new(streamed) }))
+    Ok(Some(Opened::new(origin, streamed)))
 }
 
 /// Reads a live input to its end.
@@ -219,7 +220,7 @@ fn live(
 }
 
 /// Runs a reading thread, which ends with its error.
-fn spawn(
+pub(super) fn spawn(
     to: SyncSender<Message>,
     read: impl FnOnce(&SyncSender<Message>) -> anyhow::Result<()> + Send + 'static,
 ) {
@@ -233,12 +234,13 @@ fn spawn(
 
 /// Sends a sample; returns false once the receiver was dropped.
 fn give(to: &SyncSender<Message>, payload: Bytes) -> bool {
-    to.send(Message::Sample(Piece { payload, arrived: Some(Instant::now()) })).is_ok()
+    to.send(Message::Sample(Piece { payload, arrived: Some(Instant::now()), captured: None }))
+        .is_ok()
 }
 
 /// Waits for the properties of a live input; `None` if the user interrupts it.
-fn head(
-    place: &Place,
+pub(super) fn head(
+    name: &str,
     messages: &Receiver<Message>,
     stop: &Stop,
 ) -> anyhow::Result<Option<Option<Properties>>> {
@@ -249,7 +251,7 @@ fn head(
             Ok(Message::Head(head)) => return Ok(Some(head)),
             Ok(Message::Failed(error)) => return Err(error),
             Ok(Message::Sample(_)) | Err(RecvTimeoutError::Disconnected) => {
-                bail!("cannot read {}: its reader ended early", place.name())
+                bail!("cannot read {name}: its reader ended early")
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -258,7 +260,7 @@ fn head(
         }
         if waits && Instant::now() > until {
             waits = false;
-            show::note(&format!("waiting for the first sample of {}", place.name()));
+            show::note(&format!("waiting for the first sample of {name}"));
         }
     }
 }
@@ -312,9 +314,9 @@ fn noun(found: &Properties) -> &'static str {
     }
 }
 
-fn origin(
+pub(super) fn origin(
     args: &PubArgs,
-    place: &Place,
+    name: &str,
     samples: &str,
     (found, hz): (&Properties, Option<f64>),
 ) -> Origin {
@@ -330,6 +332,6 @@ fn origin(
         live: false,
         wait: Duration::from_secs(u64::from(!args.repeat)),
         news: None,
-        what: format!("{}, {samples}{at}{rate}, {}", place.name(), found.encoding),
+        what: format!("{name}, {samples}{at}{rate}, {}", found.encoding),
     }
 }

@@ -1,5 +1,6 @@
 //! The parts of an input that are left out.
 
+use paceline_edge::{Losses, Medium, UnitFault};
 use paceline_media::Damage;
 use paceline_media::stream::Skipped;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,11 +17,19 @@ struct Known {
     skipped: Skipped,
     /// The damage between two samples. A stream may begin and end within a sample.
     between: Damage,
+    /// The pictures that a camera's packets did not complete.
+    losses: Losses,
 }
 
 impl News {
     pub(super) fn new(name: String) -> Self {
         Self { name, known: Mutex::default() }
+    }
+
+    /// Returns the news of a camera's sound.
+    pub(super) fn of_sound(name: String) -> Self {
+        let known = Known { losses: Losses::of(Medium::Sound), ..Known::default() };
+        Self { name, known: Mutex::new(known) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -40,6 +49,11 @@ impl News {
         self.lock().between.clone_from(damage);
     }
 
+    /// Reports a picture that the packets of a camera did not complete.
+    pub(super) fn fault(&self, fault: UnitFault) {
+        self.lock().losses.add(fault);
+    }
+
     /// Returns the damage between two samples, as an error.
     pub(super) fn failure(&self) -> Option<anyhow::Error> {
         let known = self.lock();
@@ -49,20 +63,23 @@ impl News {
 
     /// Returns the number of pictures and damaged places so far.
     pub(super) fn count(&self) -> u64 {
-        let Skipped { damage, early } = &self.lock().skipped;
-        early + damage.places
+        let known = self.lock();
+        let Skipped { damage, early } = &known.skipped;
+        early + damage.places + known.losses.total()
     }
 
     /// Describes the parts.
     pub(super) fn describe(&self) -> String {
-        let Skipped { damage, early } = &self.lock().skipped;
+        let known = self.lock();
+        let Skipped { damage, early } = &known.skipped;
         let early = match early {
             0 => None,
             1 => Some("its first picture needs earlier ones and is left out".to_owned()),
             many => Some(format!("its first {many} pictures need earlier ones and are left out")),
         };
         let damage = (!damage.is_empty()).then(|| damage.to_string());
-        let parts: Vec<String> = early.into_iter().chain(damage).collect();
+        let losses = (known.losses.total() > 0).then(|| known.losses.to_string());
+        let parts: Vec<String> = early.into_iter().chain(damage).chain(losses).collect();
         format!("{}: {}", self.name, parts.join("; "))
     }
 }

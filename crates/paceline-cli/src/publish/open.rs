@@ -2,18 +2,21 @@
 
 use super::args::PubArgs;
 use super::pieces::Cut;
+use super::sound::Sound;
 use super::source::Opened;
-use super::{card, files, media, value};
+use super::{camera, card, files, media, value};
 use paceline_tool::stop::Stop;
 use std::path::Path;
 
 /// Default JPEG quality of the test card.
 const QUALITY: u8 = 80;
 
-/// Opens the source that the command line names. Returns `None` if the user interrupts the wait for its first bytes.
-pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>> {
+/// Opens the source that the command line names, and the sound of a camera. Returns `None` if the user interrupts the wait for
+/// its first bytes.
+pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
     if let Some(spec) = args.test_card {
-        return card::open(spec, args.quality.unwrap_or(QUALITY)).map(Some);
+        let opened = card::open(spec, args.quality.unwrap_or(QUALITY))?;
+        return Ok(Some((opened, None)));
     }
     if args.adapt {
         return Err(paceline_tool::exit::usage(
@@ -26,6 +29,15 @@ pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>
              out",
         ));
     }
+    match (&args.rtsp, &args.rtp) {
+        (Some(address), _) => camera::open(args, &address.0, stop),
+        (None, Some(file)) => camera::open_rtp(args, file, stop),
+        (None, None) => Ok(open_alone(args, stop)?.map(|opened| (opened, None))),
+    }
+}
+
+/// Opens a value, a file or an input.
+fn open_alone(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>> {
     if let Some(value) = args.value.as_deref().filter(|value| *value != "-") {
         return value::open(args, value).map(Some);
     }

@@ -7,7 +7,9 @@ use super::source::{Next, Origin, Piece, Source};
 use crate::pacer::Pacer;
 use crate::playback::{Counts, Reporter};
 use anyhow::Context as _;
+use paceline::time::{ClockReading, TimeBounds};
 use paceline::{Node, Publisher, PutOptions, Timestamp};
+use paceline_edge::Captured;
 use paceline_tool::show;
 use paceline_tool::stop::{STOP_SLICE, Stop};
 use std::sync::Arc;
@@ -58,7 +60,7 @@ impl<'a> Session<'a> {
     pub(super) fn run(
         mut self,
         publisher: &mut Publisher,
-        mut source: Box<dyn Source>,
+        mut source: Box<dyn Source + Send>,
         stop: &Stop,
     ) -> anyhow::Result<bool> {
         let bounded = self.args.count.is_some() || source.has_end();
@@ -122,7 +124,9 @@ impl<'a> Session<'a> {
         {
             std::thread::sleep(spread);
         }
-        let options = PutOptions { captured: self.captured(&piece), ..PutOptions::default() };
+        let live = self.pacer.is_none();
+        let captured = live.then(|| captured(self.node, &piece)).flatten();
+        let options = PutOptions { captured, ..PutOptions::default() };
         if let Some(pacer) = &mut self.pacer {
             pacer.advance();
         }
@@ -136,14 +140,27 @@ impl<'a> Session<'a> {
         self.counts.add(put.with_context(|| format!("cannot publish sample {number}"))?);
         Ok(())
     }
+}
 
-    /// Returns the time at which a sample arrived that waited for its turn; `None` for the present time.
-    fn captured(&self, piece: &Piece) -> Option<Timestamp> {
-        let waited = piece.arrived.filter(|_| self.pacer.is_none())?.elapsed();
-        let waited = u64::try_from(waited.as_nanos()).ok().filter(|nanos| *nanos >= WAIT_MIN_NS)?;
-        let now = self.node.clock().now();
-        Some(Timestamp { nanos: now.nanos.saturating_sub(waited), error: now.error_byte() })
+/// Returns the time at which a sample was captured, or arrived and waited for its turn; `None` for the present time.
+pub(super) fn captured(node: &Node, piece: &Piece) -> Option<Timestamp> {
+    let waited = u64::try_from(piece.arrived?.elapsed().as_nanos()).ok()?;
+    let now = node.clock().now();
+    if let Some(captured) = piece.captured {
+        return Some(of_camera(now, waited, captured));
     }
+    (waited >= WAIT_MIN_NS)
+        .then(|| Timestamp { nanos: now.nanos.saturating_sub(waited), error: now.error_byte() })
+}
+
+/// Returns the capture time of a sample that arrived `waited` nanoseconds ago.
+fn of_camera(now: ClockReading, waited: u64, captured: Captured) -> Timestamp {
+    let nanos = now.nanos.saturating_sub(waited.saturating_add(captured.before_ns));
+    let latest = now.bounds.latest.saturating_add(captured.bound_ns);
+    let earliest = now.bounds.earliest.saturating_sub(captured.bound_ns);
+    // The bounds of the same clock, of which the time of capture may be off by more.
+    let error = ClockReading { bounds: TimeBounds { earliest, latest }, ..now }.error_byte();
+    Timestamp { nanos, error }
 }
 
 /// Returns a quarter of the period, so that a backlog ends.

@@ -4,6 +4,7 @@ use super::adapt::Quality;
 use super::news::News;
 use bytes::Bytes;
 use paceline::{Encoding, Size};
+use paceline_edge::Captured;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,14 @@ pub(crate) struct Opened {
     /// Its properties.
     pub(crate) origin: Origin,
     /// Its samples.
-    pub(crate) feed: Box<dyn Source>,
+    pub(crate) feed: Box<dyn Source + Send>,
+}
+
+impl Opened {
+    /// Returns an opened source.
+    pub(crate) fn new(origin: Origin, feed: impl Source + Send + 'static) -> Self {
+        Self { origin, feed: Box::new(feed) }
+    }
 }
 
 /// A sample of a source.
@@ -42,11 +50,13 @@ pub(crate) struct Piece {
     pub(crate) payload: Bytes,
     /// The time at which its last byte arrived; `None` for now.
     pub(crate) arrived: Option<Instant>,
+    /// The time from its capture to its arrival, if the input states it.
+    pub(crate) captured: Option<Captured>,
 }
 
 impl From<Bytes> for Piece {
     fn from(payload: Bytes) -> Self {
-        Self { payload, arrived: None }
+        Self { payload, arrived: None, captured: None }
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
     let encoding = encoding(args, text)?;
     let hz = args.hertz();
     let how = hz.map_or_else(|| "once".to_owned(), |hz| format!("at {hz} Hz"));
-    Ok(Opened {
-        origin: Origin {
+    Ok(Opened::new(
+        Origin {
             encoding: encoding.clone(),
             hz,
             size: None,
@@ -60,8 +60,8 @@ pub(super) fn open(args: &PubArgs, text: &str) -> anyhow::Result<Opened> {
             news: None,
             what: format!("{} {how}, {encoding}", show::count(text.len(), "byte")),
         },
-        feed: Box::new(Value { payload: Bytes::from(text.to_owned()), repeats: hz.is_some() }),
-    })
+        Value { payload: Bytes::from(text.to_owned()), repeats: hz.is_some() },
+    ))
 }
 
 /// Returns the media type: JSON for an object or a list, else text.

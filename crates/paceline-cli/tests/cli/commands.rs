@@ -19,6 +19,8 @@ const SKIPPED: &[(&str, &str)] = &[
     ("sudo ", "it changes the system"),
     ("--calibrate", "it occupies every processor; the test of the calibration runs it"),
     ("ffmpeg", "the test of the recipes runs it"),
+    ("--rtsp", "the test of cameras runs it"),
+    ("--rtp ", "the test of ffmpeg as a sender runs it"),
     ("--play", "it needs a display"),
     ("--objects", "the test of the guide runs it"),
     ("paceline demo", "the test of a newcomer's session runs it"),

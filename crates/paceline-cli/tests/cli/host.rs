@@ -101,6 +101,15 @@ impl Host {
         }
     }
 
+    /// Waits until nobody on this host publishes the tag.
+    pub(crate) fn wait_for_end(&self, tag: &str) {
+        let until = Instant::now() + LIMIT;
+        let named = format!("\"tag\":\"{tag}\"");
+        while self.run(&["ls", "--json"]).text().replace(' ', "").contains(&named) {
+            assert!(Instant::now() < until, "{tag} has no publisher");
+        }
+    }
+
     /// Runs a command until it ends.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         self.start(args).ended()

@@ -4,6 +4,7 @@
 mod answers;
 mod bad_input;
 mod calibration;
+mod cameras;
 mod clock;
 mod commands;
 mod completion;

@@ -1,0 +1,109 @@
+//! AAC in RTP (RFC 3640, mode AAC-hbr), as blocks of ADTS (ISO/IEC 13818-7).
+
+use super::{RtpEvent, RtpPacket, fits};
+use crate::fault::UnitFault;
+use crate::track::aac_index;
+
+/// The samples of a block per channel.
+const BLOCK: i64 = 1_024;
+/// The bytes of an ADTS header.
+const ADTS_BYTES: usize = 7;
+/// The longest ADTS block: its length has 13 bits.
+const ADTS_MAX: usize = 0x1fff;
+
+/// Cuts packets into blocks.
+#[derive(Clone, Debug)]
+pub(super) struct Aac {
+    /// The index of the sample rate.
+    rate: u8,
+    channels: u8,
+    /// A block whose last fragment has not arrived: its time, length and bytes.
+    open: Option<(i64, usize, Vec<u8>)>,
+}
+
+impl Aac {
+    pub(super) fn new(rate: u32, channels: u8) -> Self {
+        let rate = aac_index(rate).unwrap_or_default();
+        Self { rate, channels, open: None }
+    }
+
+    pub(super) fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
+        if packet.lost > 0 {
+            self.open = None;
+            events.push(RtpEvent::Fault(UnitFault::Lost));
+        }
+        if let Err(reason) = self.add(packet, events) {
+            self.open = None;
+            events.push(RtpEvent::Fault(UnitFault::Malformed(reason)));
+        }
+    }
+
+    fn add(
+        &mut self,
+        packet: &RtpPacket<'_>,
+        events: &mut Vec<RtpEvent>,
+    ) -> Result<(), &'static str> {
+        let cut = "a packet of AAC that is cut off";
+        let (bits, rest) = packet.payload.split_first_chunk().ok_or(cut)?;
+        let bits = usize::from(u16::from_be_bytes(*bits));
+        let (headers, mut data) = rest.split_at_checked(bits.div_ceil(8)).ok_or(cut)?;
+        let (headers, _) = headers.as_chunks::<2>();
+        let lengths = headers.iter().map(|header| usize::from(u16::from_be_bytes(*header) >> 3));
+        let mut time = packet.time;
+        for length in lengths {
+            if length > data.len() && headers.len() == 1 {
+                return self.fragment(packet, length, data, events);
+            }
+            let (block, more) = data.split_at_checked(length).ok_or(cut)?;
+            events.push(self.unit(time, block)?);
+            (time, data) = (time.saturating_add(BLOCK), more);
+        }
+        Ok(())
+    }
+
+    /// Takes a part of a block of `length` bytes.
+    fn fragment(
+        &mut self,
+        packet: &RtpPacket<'_>,
+        length: usize,
+        part: &[u8],
+        events: &mut Vec<RtpEvent>,
+    ) -> Result<(), &'static str> {
+        let open =
+            self.open.take().filter(|(time, whole, _)| (*time, *whole) == (packet.time, length));
+        // A part without the ones before it follows a loss, which was counted.
+        let mut bytes = open.map(|(.., bytes)| bytes).unwrap_or_default();
+        if !fits(bytes.len(), part.len()) {
+            return Err("a block of AAC above the limit");
+        }
+        bytes.extend_from_slice(part);
+        match (bytes.len() >= length, packet.marker) {
+            (true, _) if bytes.len() == length => events.push(self.unit(packet.time, &bytes)?),
+            (true, _) => return Err("a block of AAC longer than its length"),
+            (false, true) => {}
+            (false, false) => self.open = Some((packet.time, length, bytes)),
+        }
+        Ok(())
+    }
+
+    fn unit(&self, time: i64, block: &[u8]) -> Result<RtpEvent, &'static str> {
+        let length = block.len() + ADTS_BYTES;
+        let fits = u16::try_from(length).ok().filter(|_| length <= ADTS_MAX && !block.is_empty());
+        let length = fits.ok_or("a block of AAC that is empty or above 8184 bytes")?;
+        let rate = self.rate;
+        let channels = if self.channels == 8 { 7 } else { self.channels };
+        let [high, low] = (length << 5).to_be_bytes();
+        let top = u8::try_from(length >> 11).unwrap_or_default();
+        // MPEG-4, AAC-LC, no CRC; a buffer of any fullness; one block.
+        let header = [
+            0xff,
+            0xf1,
+            0x40 | rate << 2 | channels >> 2,
+            (channels & 3) << 6 | top,
+            high,
+            low | 0x1f,
+            0xfc,
+        ];
+        Ok(RtpEvent::Unit { time, bytes: [&header, block].concat() })
+    }
+}

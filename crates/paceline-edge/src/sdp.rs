@@ -1,0 +1,203 @@
+//! Session descriptions (RFC 8866) of RTP that arrives without RTSP.
+
+use crate::track::DescribedTrack;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sdp_types::{Media, Session};
+use std::net::IpAddr;
+use thiserror::Error;
+
+/// Longest description in bytes.
+pub const SDP_BYTES_MAX: usize = 64 * 1024;
+/// Most tracks of a description.
+const TRACKS_MAX: usize = 16;
+/// Longest parameter set in bytes.
+const SET_BYTES_MAX: usize = 4_096;
+
+/// A track of a description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtpTrack {
+    /// `video`, `audio` or another medium.
+    pub medium: String,
+    /// The encoding, such as `H264`.
+    pub encoding: String,
+    /// The RTP clock rate in Hz.
+    pub rate: u32,
+    /// The channels of sound.
+    pub channels: Option<u16>,
+    /// The payload type of its packets.
+    pub payload_type: u8,
+    /// The address to which the packets are sent: of this host, or of a multicast group.
+    pub address: IpAddr,
+    /// The port of RTP; RTCP has the next one.
+    pub port: u16,
+    /// The pictures per second.
+    pub hz: Option<u32>,
+    /// The parameter sets, without start codes.
+    pub sets: Vec<Vec<u8>>,
+}
+
+/// The reason why a text is no description.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SdpError {
+    /// It cannot be read.
+    #[error(
+        "it is no session description ({0}); give the SDP that the sender writes, such as ffmpeg -sdp_file camera.sdp"
+    )]
+    Syntax(String),
+    /// It is too long.
+    #[error("it has {0} bytes, a session description has at most {SDP_BYTES_MAX}")]
+    Long(usize),
+    /// A track has no address.
+    #[error("line c= is missing or has no IP address, must be such as c=IN IP4 127.0.0.1")]
+    Address,
+    /// A track has an unsuitable port.
+    #[error("port {0} in a line m= must be from 1 to 65534: RTCP has the next one")]
+    Port(u16),
+}
+
+impl RtpTrack {
+    /// Returns the track for [`crate::choose`].
+    #[must_use]
+    pub fn described(&self) -> DescribedTrack<'_> {
+        DescribedTrack {
+            medium: &self.medium,
+            encoding: &self.encoding,
+            rate: self.rate,
+            channels: self.channels,
+        }
+    }
+
+    /// Returns the tracks of a description that use RTP, at most 16. Those of other transports are left out.
+    ///
+    /// ```
+    /// use paceline_edge::RtpTrack;
+    ///
+    /// let text = "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=audio 5004 RTP/AVP 0\r\n";
+    /// let tracks = RtpTrack::parse(text.as_bytes())?;
+    /// assert_eq!((tracks[0].encoding.as_str(), tracks[0].rate, tracks[0].port), ("PCMU", 8_000, 5_004));
+    /// # Ok::<(), paceline_edge::SdpError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SdpError`], for a text that is no description, and for tracks without a suitable address or port.
+    pub fn parse(text: &[u8]) -> Result<Vec<Self>, SdpError> {
+        if text.len() > SDP_BYTES_MAX {
+            return Err(SdpError::Long(text.len()));
+        }
+        // ffmpeg writes this line before the description.
+        let text = text.strip_prefix(b"SDP:\n").unwrap_or(text);
+        let session = Session::parse(text).map_err(|error| {
+            SdpError::Syntax(
+                error.to_string().chars().filter(|c| !c.is_control()).take(100).collect(),
+            )
+        })?;
+        let rtp = session.medias.iter().filter(|media| media.proto.starts_with("RTP/AVP"));
+        let tracks = rtp.take(TRACKS_MAX).filter_map(|media| track(&session, media));
+        tracks.collect()
+    }
+}
+
+fn track(session: &Session, media: &Media) -> Option<Result<RtpTrack, SdpError>> {
+    // The first format is the preferred one.
+    let payload_type: u8 = media.fmt.split_whitespace().next()?.parse().ok()?;
+    let named = attribute(media, "rtpmap", payload_type).map(str::to_owned);
+    let map = named.or_else(|| fixed(payload_type).map(str::to_owned))?;
+    let mut parts = map.split('/');
+    let (encoding, rate) = (parts.next()?.to_owned(), parts.next()?.trim().parse().ok()?);
+    let channels = parts.next().and_then(|text| text.trim().parse().ok());
+    let connection = media.connections.first().or(session.connection.as_ref());
+    // A multicast address is followed by its time to live.
+    let address = connection.and_then(|connection| connection.connection_address.split('/').next());
+    let Some(address) = address.and_then(|text| text.parse().ok()) else {
+        return Some(Err(SdpError::Address));
+    };
+    if matches!(media.port, 0 | u16::MAX) {
+        return Some(Err(SdpError::Port(media.port)));
+    }
+    let rate_of = |value: &str| value.trim().split('.').next().and_then(|text| text.parse().ok());
+    let hz = media.attributes.iter().find(|line| line.attribute == "framerate");
+    let hz = hz.and_then(|line| line.value.as_deref()).and_then(rate_of).filter(|hz| *hz > 0);
+    let sets = attribute(media, "fmtp", payload_type).map(sets).unwrap_or_default();
+    let medium = media.media.clone();
+    let port = media.port;
+    Some(Ok(RtpTrack { medium, encoding, rate, channels, payload_type, address, port, hz, sets }))
+}
+
+/// Returns the value of an attribute of a payload type.
+fn attribute<'m>(media: &'m Media, name: &str, payload_type: u8) -> Option<&'m str> {
+    let lines = media.attributes.iter().filter(|line| line.attribute.eq_ignore_ascii_case(name));
+    lines
+        .filter_map(|line| line.value.as_deref()?.trim().split_once(' '))
+        .find_map(|(kind, value)| (kind.parse() == Ok(payload_type)).then_some(value.trim()))
+}
+
+/// Returns the encodings of the fixed payload types (RFC 3551, tables 4 and 5) that are published.
+const fn fixed(payload_type: u8) -> Option<&'static str> {
+    match payload_type {
+        0 => Some("PCMU/8000"),
+        8 => Some("PCMA/8000"),
+        10 => Some("L16/44100/2"),
+        11 => Some("L16/44100/1"),
+        26 => Some("JPEG/90000"),
+        _ => None,
+    }
+}
+
+/// Returns the parameter sets of a format. Those that cannot be read may arrive with the pictures.
+fn sets(format: &str) -> Vec<Vec<u8>> {
+    const NAMES: [&str; 4] = ["sprop-vps", "sprop-sps", "sprop-pps", "sprop-parameter-sets"];
+    let parts: Vec<(&str, &str)> =
+        format.split(';').filter_map(|part| part.trim().split_once('=')).collect();
+    let named = NAMES.iter().flat_map(|name| {
+        parts
+            .iter()
+            .filter(move |(part, _)| part.eq_ignore_ascii_case(name))
+            .map(|(_, value)| *value)
+    });
+    let decoded =
+        named.flat_map(|value| value.split(',')).filter_map(|set| STANDARD.decode(set).ok());
+    decoded.filter(|set| !set.is_empty() && set.len() <= SET_BYTES_MAX).take(16).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str =
+        "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=No Name\r\nc=IN IP4 239.1.2.3/16\r\nt=0 0\r\n";
+
+    fn parse(rest: &str) -> Result<Vec<RtpTrack>, SdpError> {
+        RtpTrack::parse(format!("{HEAD}{rest}").as_bytes())
+    }
+
+    #[test]
+    fn tracks_have_their_encoding_address_and_parameter_sets() {
+        let text = "m=video 5000 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\na=framerate:25.0\r\n\
+            a=fmtp:96 packetization-mode=1; sprop-parameter-sets=Z0LA,aM4=; profile-level-id=42C0\r\n\
+            m=audio 5002 RTP/AVP 97\r\nc=IN IP6 ::1\r\na=rtpmap:97 opus/48000/2\r\nm=application 9 UDP x\r\n";
+        let tracks = parse(text).unwrap();
+        let [video, audio] = &tracks[..] else { panic!("{tracks:?}") };
+        assert_eq!(
+            (video.encoding.as_str(), video.rate, video.port, video.payload_type),
+            ("H264", 90_000, 5_000, 96)
+        );
+        assert_eq!((video.hz, video.address.to_string()), (Some(25), "239.1.2.3".to_owned()));
+        assert_eq!(video.sets, [vec![0x67, 0x42, 0xc0], vec![0x68, 0xce]]);
+        assert_eq!((audio.channels, audio.address.to_string()), (Some(2), "::1".to_owned()));
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_fix() {
+        let error = |text: &[u8]| RtpTrack::parse(text).unwrap_err().to_string();
+        assert!(error(b"hello").contains("no session description"), "{}", error(b"hello"));
+        assert!(error(&vec![0; SDP_BYTES_MAX + 1]).contains("65537 bytes"));
+        assert_eq!(parse("m=audio 65535 RTP/AVP 0\r\n"), Err(SdpError::Port(65_535)));
+        assert_eq!(
+            parse("m=audio 9 RTP/AVP 0\r\nc=IN IP4 host.example\r\n"),
+            Err(SdpError::Address)
+        );
+        // An unknown payload type without a name is no track.
+        assert_eq!(parse("m=audio 9 RTP/AVP 99\r\n"), Ok(Vec::new()));
+    }
+}
