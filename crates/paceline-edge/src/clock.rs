@@ -185,7 +185,7 @@ mod tests {
     /// An NTP timestamp in whole milliseconds, as ffmpeg writes it.
     fn ntp(nanos: u64) -> u64 {
         let millis = nanos / 1_000_000;
-        (millis / 1_000) << 32 | ((millis % 1_000) << 32) / 1_000
+        ((millis / 1_000) << 32) | (((millis % 1_000) << 32) / 1_000)
     }
 
     #[test]

@@ -222,10 +222,10 @@ impl Reader {
                 Some(Err(error)) => {
                     errors += 1;
                     if errors > ERRORS_MAX {
-                        return match refusal::ended(&error, &self.camera.address, (true, true)) {
-                            Ended::Final(error) => Ended::Again(error.to_string()),
-                            other => other,
-                        };
+                        let ended = refusal::ended(&error, &self.camera.address, (true, true));
+                        // The camera accepted the login and the stream before.
+                        let Ended::Final(error) = ended else { return ended };
+                        return Ended::Again(error.to_string());
                     }
                 }
                 Some(Ok(PacketItem::Rtp(packet))) => {
