@@ -22,7 +22,7 @@ const SECOND: i64 = 1_000_000_000;
 pub struct Captured {
     /// The time from capture to arrival, in nanoseconds: how much later than the fastest packet it arrived.
     pub before_ns: u64,
-    /// The error bound of the capture time in nanoseconds, without that of this host's clock.
+    /// The error bound of the capture time in nanoseconds, in addition to the error of this host's clock.
     pub bound_ns: u64,
 }
 
@@ -185,7 +185,7 @@ mod tests {
     /// An NTP timestamp in whole milliseconds, as ffmpeg writes it.
     fn ntp(nanos: u64) -> u64 {
         let millis = nanos / 1_000_000;
-        (millis / 1_000) << 32 | ((millis % 1_000) << 32) / 1_000
+        ((millis / 1_000) << 32) | (((millis % 1_000) << 32) / 1_000)
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl RtpTrack {
         }
     }
 
-    /// Returns the tracks of a description that use RTP, at most 16. Those of other transports are left out.
+    /// Returns the tracks of a description that use RTP, at most 16. Other transports are left out.
     ///
     /// ```
     /// use paceline_edge::RtpTrack;

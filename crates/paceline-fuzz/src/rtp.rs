@@ -17,7 +17,7 @@ const FORMATS: [TrackFormat; 8] = [
     TrackFormat::Pcmu { rate: 8_000, channels: 1 },
     TrackFormat::Pcma { rate: 8_000, channels: 1 },
 ];
-/// The most bytes that a unit has in addition to those of its packets: the headers of a JPEG picture, or start codes.
+/// The most bytes that a unit has in addition to its packets: the headers of a JPEG picture, or start codes.
 const ADDED_MAX: usize = 1_024;
 
 /// Reads the bytes as packets of a track. Units consist of received bytes and have received times; a lost packet is a fault.

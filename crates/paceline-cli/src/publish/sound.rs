@@ -62,7 +62,7 @@ impl Sound {
         Ok(())
     }
 
-    /// Declares the publisher. The bound, the loss tolerance and the history are those of the pictures.
+    /// Declares the publisher. Bound, loss tolerance and history are as for the pictures.
     fn declare(
         &self,
         node: &Node,

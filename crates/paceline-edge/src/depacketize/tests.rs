@@ -58,7 +58,7 @@ fn fragments(nal: &[u8], most: usize) -> Vec<Vec<u8>> {
 }
 
 fn aggregate(header: &[u8], nals: &[&[u8]]) -> Vec<u8> {
-    let one = |nal: &&[u8]| [&(nal.len() as u16).to_be_bytes()[..], *nal].concat();
+    let one = |nal: &&[u8]| [&u16::try_from(nal.len()).unwrap().to_be_bytes()[..], *nal].concat();
     [header.to_vec(), nals.iter().flat_map(one).collect()].concat()
 }
 
@@ -246,11 +246,11 @@ fn jpeg(q: u8, kind: u8, parts: &[&[u8]], tables: &[u8]) -> Vec<Own> {
             payload.extend_from_slice(&[0, 4, 0xff, 0xff]);
         }
         if place == 0 && q >= 128 {
-            payload.extend_from_slice(&[0, 0, 0, tables.len() as u8]);
+            payload.extend_from_slice(&[0, 0, 0, u8::try_from(tables.len()).unwrap()]);
             payload.extend_from_slice(tables);
         }
         payload.extend_from_slice(part);
-        offset += part.len() as u32;
+        offset += u32::try_from(part.len()).unwrap();
         Own(1, place == last, payload)
     };
     parts.iter().enumerate().map(one).collect()

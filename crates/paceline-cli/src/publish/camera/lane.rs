@@ -20,7 +20,7 @@ pub(super) struct Lane {
     pub(super) medium: Medium,
     pub(super) news: Arc<News>,
     to: SyncSender<Message>,
-    /// The format of the first connection: that of the publisher.
+    /// The format of the first connection, which the publisher declared.
     format: Option<TrackFormat>,
     state: State,
 }

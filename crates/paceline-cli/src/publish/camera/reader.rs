@@ -4,7 +4,7 @@ use super::lane::{Arrived, Lane};
 use super::refusal::{self, Ended};
 use super::tracks::Track;
 use anyhow::{Context as _, anyhow};
-use futures_util::StreamExt as _;
+use futures_util::{FutureExt as _, StreamExt as _};
 use paceline_edge::{
     Backoff, CameraAddress, CaptureClock, DescribedTrack, Login, RtpPacket, choose,
 };
@@ -15,6 +15,7 @@ use retina::client::{
 };
 use retina::codec::{ParametersRef, VideoParametersCodec};
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
@@ -95,10 +96,14 @@ impl Reader {
 
     async fn attempts(&mut self) -> anyhow::Result<()> {
         loop {
-            let ended = match self.play().await {
-                Ok(play) => self.receive(play).await,
-                Err(ended) => ended,
-            };
+            // A description or packet that the client of RTSP does not expect must not end this thread without a word.
+            let ended = AssertUnwindSafe(self.attempt()).catch_unwind().await;
+            let ended = ended.unwrap_or_else(|_| {
+                let address = &self.camera.address;
+                Ended::Final(anyhow!(
+                    "{address}: the camera sent something that cannot be read as RTSP"
+                ))
+            });
             match ended {
                 Ended::Unwanted => return Ok(()),
                 Ended::Final(error) => return Err(error),
@@ -108,6 +113,14 @@ impl Reader {
             if self.is_unwanted() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Connects, and receives until the connection ends.
+    async fn attempt(&mut self) -> Ended {
+        match self.play().await {
+            Ok(play) => self.receive(play).await,
+            Err(ended) => ended,
         }
     }
 
@@ -222,10 +235,10 @@ impl Reader {
                 Some(Err(error)) => {
                     errors += 1;
                     if errors > ERRORS_MAX {
-                        return match refusal::ended(&error, &self.camera.address, (true, true)) {
-                            Ended::Final(error) => Ended::Again(error.to_string()),
-                            other => other,
-                        };
+                        let ended = refusal::ended(&error, &self.camera.address, (true, true));
+                        // The camera accepted the login and the stream before.
+                        let Ended::Final(error) = ended else { return ended };
+                        return Ended::Again(error.to_string());
                     }
                 }
                 Some(Ok(PacketItem::Rtp(packet))) => {

@@ -22,7 +22,7 @@ const CHECK: Duration = Duration::from_millis(10);
 const DATAGRAM_MAX: usize = 65_535;
 /// The number of datagrams that wait.
 const QUEUE: usize = 1_024;
-/// The delay of the path: that of the network of a host or a site.
+/// The delay of the path, within a host or a site.
 const PATH_NS: u64 = 2_000_000;
 
 /// Receives the tracks of a description.

@@ -26,7 +26,7 @@ fn the_commands_of_the_guide_work() {
     let blocks = guide.split("```sh\n").skip(1).filter_map(|part| part.split("```").next());
     let lines: Vec<String> = blocks.flat_map(str::lines).map(str::to_owned).collect();
     assert!(lines.len() >= 8, "{lines:?}");
-    // Those of plain RTP are run by the tests of ffmpeg as a sender.
+    // The tests of ffmpeg as a sender run plain RTP.
     let lines = lines.into_iter().filter(|line| !line.contains("camera.sdp"));
     for line in lines.map(|line| line.replace(ADDRESS, &camera.address("stream"))) {
         if !line.starts_with("paceline ") {
