@@ -1,6 +1,6 @@
 //! The reasons why pictures are left out, and their counts.
 
-use crate::track::Medium;
+use crate::track::TrackKind;
 use std::fmt;
 
 /// The reason why a picture or a block of sound is left out.
@@ -34,7 +34,7 @@ pub enum UnitFault {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    medium: Medium,
+    kind: TrackKind,
     lost: u64,
     malformed: u64,
     first: Option<&'static str>,
@@ -45,10 +45,10 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Returns no losses of a medium.
+    /// Returns no losses of a kind of track.
     #[must_use]
-    pub fn of(medium: Medium) -> Self {
-        Self { medium, ..Self::default() }
+    pub fn of(kind: TrackKind) -> Self {
+        Self { kind, ..Self::default() }
     }
 
     /// Adds a picture or block.
@@ -76,9 +76,9 @@ impl Losses {
 impl fmt::Display for Losses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let total = self.total();
-        let noun = match self.medium {
-            Medium::Pictures => "picture",
-            Medium::Sound => "block",
+        let noun = match self.kind {
+            TrackKind::Pictures => "picture",
+            TrackKind::Sound => "block",
         };
         write!(f, "{total} {noun}{} left out", if total == 1 { "" } else { "s" })?;
         let first = self.first.unwrap_or_default();

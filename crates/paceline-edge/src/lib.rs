@@ -45,4 +45,4 @@ pub use fault::{Losses, UnitFault};
 pub use gate::Gate;
 pub use order::{ArrivedPacket, OrderedPacket, PacketOrder};
 pub use sdp::{RtpTrack, SDP_BYTES_MAX, SdpError};
-pub use track::{DescribedTrack, Medium, TrackError, TrackFormat, choose};
+pub use track::{DescribedTrack, TrackError, TrackFormat, TrackKind, choose};

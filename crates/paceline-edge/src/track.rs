@@ -17,7 +17,7 @@ const NAMED_MAX: usize = 8;
 
 /// What a track contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Medium {
+pub enum TrackKind {
     /// Pictures, the default.
     #[default]
     Pictures,
@@ -85,12 +85,12 @@ pub enum TrackFormat {
 /// The reason why no track of a camera can be published.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum TrackError {
-    /// The tracks of the medium have other formats.
+    /// The tracks of the kind have other formats.
     #[error(
         "its {noun} {verb} {found}, must be {supported}; choose one of these in the settings of the camera"
     )]
     Format {
-        /// The medium: pictures, or sound.
+        /// The kind: pictures, or sound.
         noun: &'static str,
         /// Is or are.
         verb: &'static str,
@@ -99,7 +99,7 @@ pub enum TrackError {
         /// The formats that are published.
         supported: &'static str,
     },
-    /// It has no track of the medium.
+    /// It has no track of the kind.
     #[error("it has no {0}; {1}")]
     None(&'static str, &'static str),
 }
@@ -129,16 +129,16 @@ impl TrackFormat {
         }
     }
 
-    /// Returns the medium.
+    /// Returns the kind of track.
     #[must_use]
-    pub const fn medium(self) -> Medium {
+    pub const fn kind(self) -> TrackKind {
         match self {
-            Self::H264 | Self::H265 | Self::Jpeg => Medium::Pictures,
+            Self::H264 | Self::H265 | Self::Jpeg => TrackKind::Pictures,
             Self::Aac { .. }
             | Self::Opus { .. }
             | Self::Pcmu { .. }
             | Self::Pcma { .. }
-            | Self::L16 { .. } => Medium::Sound,
+            | Self::L16 { .. } => TrackKind::Sound,
         }
     }
 
@@ -181,37 +181,37 @@ pub(crate) fn aac_index(rate: u32) -> Option<u8> {
     AAC_RATES.iter().position(|known| *known == rate).and_then(|index| u8::try_from(index).ok())
 }
 
-/// Returns the position and format of the first track of a medium that can be published.
+/// Returns the position and format of the first track of a kind that can be published.
 ///
 /// ```
-/// use paceline_edge::{DescribedTrack, Medium, TrackFormat, choose};
+/// use paceline_edge::{DescribedTrack, TrackKind, TrackFormat, choose};
 ///
 /// let track = DescribedTrack { medium: "video", encoding: "H264", rate: 90_000, channels: None };
-/// assert_eq!(choose(&[track], Medium::Pictures), Ok((0, TrackFormat::H264)));
+/// assert_eq!(choose(&[track], TrackKind::Pictures), Ok((0, TrackFormat::H264)));
 /// ```
 ///
 /// # Errors
 /// [`TrackError`], which names the formats of the camera and the supported ones.
 pub fn choose(
     tracks: &[DescribedTrack<'_>],
-    medium: Medium,
+    kind: TrackKind,
 ) -> Result<(usize, TrackFormat), TrackError> {
     let found = tracks.iter().enumerate().find_map(|(at, track)| {
-        let format = TrackFormat::of(track).filter(|format| format.medium() == medium)?;
+        let format = TrackFormat::of(track).filter(|format| format.kind() == kind)?;
         Some((at, format))
     });
     if let Some(found) = found {
         return Ok(found);
     }
-    let (noun, verb, supported, named, fix) = match medium {
-        Medium::Pictures => (
+    let (noun, verb, supported, named, fix) = match kind {
+        TrackKind::Pictures => (
             "pictures",
             "are",
             PICTURES,
             ["video", "image"],
             "give the address of a stream with video",
         ),
-        Medium::Sound => ("sound", "is", SOUND, ["audio", "audio"], "leave --sound out"),
+        TrackKind::Sound => ("sound", "is", SOUND, ["audio", "audio"], "leave --sound out"),
     };
     let others: Vec<String> = tracks
         .iter()
@@ -221,7 +221,7 @@ pub fn choose(
         .collect();
     Err(match others.is_empty() {
         true => {
-            TrackError::None(if medium == Medium::Pictures { "pictures" } else { "sound" }, fix)
+            TrackError::None(if kind == TrackKind::Pictures { "pictures" } else { "sound" }, fix)
         }
         false => {
             TrackError::Format { noun, verb, found: others.join(" and ").to_uppercase(), supported }
@@ -250,21 +250,21 @@ mod tests {
             track("video", "h264", 90_000, None),
             track("audio", "MPEG4-GENERIC", 44_100, Some(2)),
         ];
-        assert_eq!(choose(&tracks, Medium::Pictures), Ok((2, TrackFormat::H264)));
+        assert_eq!(choose(&tracks, TrackKind::Pictures), Ok((2, TrackFormat::H264)));
         let aac = TrackFormat::Aac { rate: 44_100, channels: 2 };
-        assert_eq!(choose(&tracks, Medium::Sound), Ok((3, aac)));
+        assert_eq!(choose(&tracks, TrackKind::Sound), Ok((3, aac)));
     }
 
     #[test]
     fn errors_name_what_is_there_and_what_is_supported() {
         let vp8 = [track("video", "vp8", 90_000, None), track("audio", "g726-32", 8_000, None)];
-        let error = |medium| choose(&vp8, medium).unwrap_err().to_string();
+        let error = |kind| choose(&vp8, kind).unwrap_err().to_string();
         assert!(
-            error(Medium::Pictures)
+            error(TrackKind::Pictures)
                 .starts_with("its pictures are VP8, must be H.264, H.265 or JPEG")
         );
-        assert!(error(Medium::Sound).starts_with("its sound is G726-32, must be AAC, Opus"));
-        let none = choose(&[], Medium::Sound).unwrap_err().to_string();
+        assert!(error(TrackKind::Sound).starts_with("its sound is G726-32, must be AAC, Opus"));
+        let none = choose(&[], TrackKind::Sound).unwrap_err().to_string();
         assert_eq!(none, "it has no sound; leave --sound out");
         assert_eq!(TrackFormat::of(&track("audio", "pcmu", 8_000, Some(9))), None);
     }

@@ -13,7 +13,7 @@ use super::sound::Sound;
 use super::source::{Next, Opened, Origin, Source};
 use anyhow::anyhow;
 use lane::Lane;
-use paceline_edge::{CameraAddress, Login, Medium, RtpTrack, SDP_BYTES_MAX};
+use paceline_edge::{CameraAddress, Login, RtpTrack, SDP_BYTES_MAX, TrackKind};
 use paceline_tool::exit;
 use paceline_tool::stop::Stop;
 use reader::{Camera, Reader};
@@ -84,11 +84,11 @@ fn start(
 ) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
     let pictures = Arc::new(News::new(name.to_owned()));
     let (to, messages) = sync_channel(AHEAD);
-    let mut lanes = vec![Lane::new(Medium::Pictures, pictures.clone(), to.clone())];
+    let mut lanes = vec![Lane::new(TrackKind::Pictures, pictures.clone(), to.clone())];
     let sound = args.sound.clone().map(|tag| {
         let (to, messages) = sync_channel(AHEAD);
         let news = Arc::new(News::of_sound(name.to_owned()));
-        lanes.push(Lane::new(Medium::Sound, news.clone(), to));
+        lanes.push(Lane::new(TrackKind::Sound, news.clone(), to));
         Sound::new(tag, messages, news)
     });
     let feed = CameraFeed::start(messages, to, |user| run(lanes, user));

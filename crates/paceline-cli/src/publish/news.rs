@@ -1,6 +1,6 @@
 //! The parts of an input that are left out.
 
-use paceline_edge::{Losses, Medium, UnitFault};
+use paceline_edge::{Losses, TrackKind, UnitFault};
 use paceline_media::Damage;
 use paceline_media::stream::Skipped;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,7 +28,7 @@ impl News {
 
     /// Returns the news of a camera's sound.
     pub(super) fn of_sound(name: String) -> Self {
-        let known = Known { losses: Losses::of(Medium::Sound), ..Known::default() };
+        let known = Known { losses: Losses::of(TrackKind::Sound), ..Known::default() };
         Self { name, known: Mutex::new(known) }
     }
 

@@ -6,7 +6,7 @@ use super::super::source::Piece;
 use super::refusal::Ended;
 use super::tracks::Track;
 use anyhow::anyhow;
-use paceline_edge::{Captured, Medium, TrackFormat, UnitFault};
+use paceline_edge::{Captured, TrackFormat, TrackKind, UnitFault};
 use paceline_media::stream::Properties;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -17,7 +17,7 @@ const HZ_MAX: f64 = 1_000.0;
 
 /// A track over all connections.
 pub(super) struct Lane {
-    pub(super) medium: Medium,
+    pub(super) kind: TrackKind,
     pub(super) news: Arc<News>,
     to: SyncSender<Message>,
     /// The format of the first connection, which the publisher declared.
@@ -44,8 +44,8 @@ pub(super) struct Arrived {
 }
 
 impl Lane {
-    pub(super) fn new(medium: Medium, news: Arc<News>, to: SyncSender<Message>) -> Self {
-        Self { medium, news, to, format: None, state: State::New }
+    pub(super) fn new(kind: TrackKind, news: Arc<News>, to: SyncSender<Message>) -> Self {
+        Self { kind, news, to, format: None, state: State::New }
     }
 
     /// Checks the format of a new connection.

@@ -200,7 +200,7 @@ impl Reader {
         self.lanes
             .iter_mut()
             .map(|lane| {
-                let found = choose(&described, lane.medium);
+                let found = choose(&described, lane.kind);
                 let (at, format) =
                     found.map_err(|error| Ended::Final(anyhow!("{name}: {error}")))?;
                 lane.check(format, &name)?;

@@ -89,7 +89,7 @@ impl RtpReader {
         let mut playbacks = Vec::new();
         for (number, lane) in self.lanes.iter().enumerate() {
             let (at, format) =
-                choose(&described, lane.medium).map_err(|error| anyhow!("{name}: {error}"))?;
+                choose(&described, lane.kind).map_err(|error| anyhow!("{name}: {error}"))?;
             let found = self.described.get(at).context("a track of the description")?;
             for (port, is_rtcp) in [(found.port, false), (found.port + 1, true)] {
                 let socket = listen(found.address, port).await.map_err(|error| {
