@@ -816,6 +816,10 @@ capacity_bits_per_s: number | null,
  */
 measured: MeasuredCapacity | null, 
 /**
+ * Medium that the link shares with others; null without one, and without a neighbour.
+ */
+medium: Medium | null, 
+/**
  * Rate sent over the last second or more; null in the first two seconds of the node.
  */
 use_bits_per_s: number | null, 
@@ -909,6 +913,32 @@ high_bits_per_s: number | null,
  * The part of it that contracts may use: 95 % of the conservative end, of the last 2 s after a rise.
  */
 contracts_bits_per_s: number, };
+
+export type Medium = { 
+/**
+ * Name of the medium.
+ */
+name: string, 
+/**
+ * Sum of the rates that all its links may have: 15/16 of its capacity.
+ */
+capacity_bits_per_s: number, 
+/**
+ * Rate of this link.
+ */
+allotted_bits_per_s: number, 
+/**
+ * Sum of the least rates that the contracts of all links need.
+ */
+reserved_bits_per_s: number, 
+/**
+ * Number of its links.
+ */
+links: number, 
+/**
+ * Id of the node that manages it.
+ */
+manager: string, };
 
 export type Neighbour = { 
 /**

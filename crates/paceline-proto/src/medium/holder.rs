@@ -59,7 +59,8 @@ impl Holder {
         self.holding.term = *term;
         if let Some(it) = links.get(&self.key).filter(|it| it.number > self.holding.seen) {
             self.holding.seen = it.number;
-            self.holding.holds = if it.forced { it.bits } else { it.bits.max(self.holding.need) };
+            let bits = if it.forced { it.bits } else { it.bits.max(self.holding.need) };
+            self.holding.holds = bits.min(self.holding.most);
         }
     }
 }

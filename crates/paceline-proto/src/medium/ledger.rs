@@ -131,17 +131,17 @@ impl Ledger {
         let need = |entry: &Entry| entry.holding.need.min(entry.holding.holds);
         let all = allottable(capacity);
         let needs = present().fold(0, |sum: u64, (_, entry)| sum.saturating_add(need(entry)));
-        // Contracts may use the part for joining links that they got as such.
-        if needs > capacity {
-            let needs = present().map(|(key, entry)| (*key, need(entry))).collect();
-            return forced(all, least_rate(capacity), needs);
-        }
         // Links that join may find all of it in use: they share the part that was kept for them, and leave room for one more.
         let idle = |entry: &Entry| {
             let least = least_rate(capacity).min(entry.holding.most);
             least.saturating_sub(need(entry))
         };
         let idles: u64 = present().map(|(_, entry)| idle(entry)).sum();
+        // Contracts may use the part for joining links that they got as such.
+        if needs.saturating_add(idles / IDLE_PARTS) > capacity {
+            let needs = present().map(|(key, entry)| (*key, need(entry))).collect();
+            return forced(all, least_rate(capacity), needs);
+        }
         let room = capacity.saturating_sub(needs).saturating_sub(least_rate(capacity));
         let kept = idles.min(room.max(idles / IDLE_PARTS));
         let least = |entry: &Entry| need(entry) + part(idle(entry), kept, idles);

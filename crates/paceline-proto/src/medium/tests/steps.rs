@@ -179,6 +179,10 @@ fn a_link_never_takes_an_allotment_twice_nor_an_old_one() {
     assert_eq!(link.holding().holds, 300_000);
     link.follow(NodeId(1), Some(&given(5, 10, 400_000)));
     assert_eq!((link.holding().holds, link.holding().term), (400_000, 5));
+    // A manager that gives more than the link can use changes nothing.
+    let mut other = link.clone();
+    other.follow(NodeId(1), Some(&given(5, 11, u64::MAX)));
+    assert_eq!(other.holding().holds, CAPACITY);
     // Contracts keep what they need, unless it is forced.
     link.set_need(350_000, 0);
     link.follow(NodeId(1), Some(&given(5, 11, 100_000)));

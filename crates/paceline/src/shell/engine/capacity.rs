@@ -11,7 +11,7 @@ use paceline_proto::medium::Medium;
 use paceline_sched::{Capacity, Instant};
 
 impl Engine {
-    /// Sets the capacity of a link, and of its medium. Its scheduler applies it at its next iteration, and admission
+    /// Sets the capacity of a link, and of its medium if that has the same. Its scheduler applies it at its next iteration, and admission
     /// re-evaluates every contract on the link.
     pub(super) fn set_capacity(
         &mut self,
@@ -34,15 +34,17 @@ impl Engine {
         if let Some(tree) = classes(&link.config).map_err(wrong)? {
             tree.fits(Some(capacity)).map_err(wrong)?;
         }
-        if let Some(medium) = &mut link.config.medium {
+        let before = link.config.capacity;
+        let medium = link.config.medium.as_mut();
+        if medium.is_none() {
+            link.handle.send(LinkCommand::Capacity(capacity));
+        } else if let Some(medium) = medium.filter(|it| before == Some(it.capacity)) {
             if capacity.bits_per_s() < Medium::CAPACITY_MIN {
                 return Err(CapacityError::Medium(medium.name.clone(), capacity));
             }
             medium.capacity = capacity;
             let medium = medium.clone();
             self.control.set_medium(name, medium);
-        } else {
-            link.handle.send(LinkCommand::Capacity(capacity));
         }
         self.apply_capacity(now, at, capacity);
         Ok(())
