@@ -1,6 +1,7 @@
 //! The pictures and sound of a camera, by RTSP or plain RTP. A thread receives them, and connects again when the camera was away.
 
 mod lane;
+mod pace;
 mod reader;
 mod refusal;
 mod rtp;
@@ -93,7 +94,9 @@ fn start(
     });
     let feed = CameraFeed::start(messages, to, |user| run(lanes, user));
     let Some((samples, _)) = &feed.samples else { return Ok(None) };
-    let Some(head) = media::head(name, &samples.messages, stop)? else { return Ok(None) };
+    let Some(head) = media::head(name, (&samples.messages, &pictures), stop)? else {
+        return Ok(None);
+    };
     let found = head.ok_or_else(|| anyhow!("{name}: its reader found no pictures"))?;
     let hz = args.hertz().or(found.hz);
     let origin = media::origin(args, name, "pictures", (&found, hz));
@@ -102,6 +105,12 @@ fn start(
 }
 
 fn refuse_others(args: &PubArgs) -> anyhow::Result<()> {
+    if args.sound.as_ref() == Some(&args.tag) {
+        return Err(exit::usage(format!(
+            "--sound {}: its pictures have this tag; give the sound another one",
+            args.tag
+        )));
+    }
     let others = [
         (args.repeat, "--loop", "a camera has no end"),
         (args.chunk.is_some(), "--chunk", "the pictures of a camera are published one by one"),

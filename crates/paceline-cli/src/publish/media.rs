@@ -172,7 +172,7 @@ fn open_live(
     let news = Arc::new(News::new(place.name()));
     let (from, reports, hz) = (place.clone(), news.clone(), args.hertz());
     spawn(to, move |to| live(&from, &hints, (reports, hz), to));
-    let Some(head) = head(&place.name(), &messages, stop)? else { return Ok(None) };
+    let Some(head) = head(&place.name(), (&messages, &news), stop)? else { return Ok(None) };
     let origin = match &head {
         None => pieces::origin(args, &place.name(), Cut::Text),
         Some(properties) => {
@@ -238,14 +238,14 @@ fn give(to: &SyncSender<Message>, payload: Bytes) -> bool {
         .is_ok()
 }
 
-/// Waits for the properties of a live input; `None` if the user interrupts it.
+/// Waits for the properties of a live input; `None` if the user interrupts it. What is left out meanwhile is shown.
 pub(super) fn head(
     name: &str,
-    messages: &Receiver<Message>,
+    (messages, news): (&Receiver<Message>, &News),
     stop: &Stop,
 ) -> anyhow::Result<Option<Option<Properties>>> {
     let until = Instant::now() + PATIENCE;
-    let mut waits = true;
+    let (mut waits, mut described) = (true, false);
     loop {
         match messages.recv_timeout(STOP_SLICE) {
             Ok(Message::Head(head)) => return Ok(Some(head)),
@@ -255,12 +255,18 @@ pub(super) fn head(
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
-        if stop.requested() {
-            return Ok(None);
-        }
-        if waits && Instant::now() > until {
+        let stops = stop.requested();
+        let late = Instant::now() > until;
+        if waits && late {
             waits = false;
             show::note(&format!("waiting for the first sample of {name}"));
+        }
+        if news.count() > 0 && (stops || late && !described) {
+            described = true;
+            show::note(&news.describe());
+        }
+        if stops {
+            return Ok(None);
         }
     }
 }

@@ -19,6 +19,8 @@ struct Known {
     between: Damage,
     /// The pictures that a camera's packets did not complete.
     losses: Losses,
+    /// Samples of a camera that arrived while the publisher took none.
+    unread: u64,
 }
 
 impl News {
@@ -54,6 +56,11 @@ impl News {
         self.lock().losses.add(fault);
     }
 
+    /// Reports a sample of a camera that the publisher had no room for.
+    pub(super) fn unread(&self) {
+        self.lock().unread += 1;
+    }
+
     /// Returns the damage between two samples, as an error.
     pub(super) fn failure(&self) -> Option<anyhow::Error> {
         let known = self.lock();
@@ -65,7 +72,7 @@ impl News {
     pub(super) fn count(&self) -> u64 {
         let known = self.lock();
         let Skipped { damage, early } = &known.skipped;
-        early + damage.places + known.losses.total()
+        early + damage.places + known.losses.total() + known.unread
     }
 
     /// Describes the parts.
@@ -79,7 +86,10 @@ impl News {
         };
         let damage = (!damage.is_empty()).then(|| damage.to_string());
         let losses = (known.losses.total() > 0).then(|| known.losses.to_string());
-        let parts: Vec<String> = early.into_iter().chain(damage).chain(losses).collect();
+        let unread = (known.unread > 0)
+            .then(|| format!("{} that arrived while none were taken", known.unread));
+        let parts = early.into_iter().chain(damage).chain(losses).chain(unread);
+        let parts: Vec<String> = parts.collect();
         format!("{}: {}", self.name, parts.join("; "))
     }
 }

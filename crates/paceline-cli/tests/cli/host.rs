@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Time limit for every command.
@@ -33,6 +34,8 @@ pub(crate) struct Running {
     child: Child,
     stdout: Option<Receiver<Vec<u8>>>,
     stderr: Option<Receiver<String>>,
+    /// Standard error so far.
+    so_far: Arc<Mutex<String>>,
 }
 
 impl Host {
@@ -128,23 +131,30 @@ impl Running {
         let (to_stdout, stdout) = channel();
         let (to_stderr, stderr) = channel();
         let mut out = child.stdout.take().expect("piped");
-        let mut err = child.stderr.take().expect("piped");
+        let err = child.stderr.take().expect("piped");
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             let _ = out.read_to_end(&mut bytes);
             to_stdout.send(bytes)
         });
+        let so_far = Arc::new(Mutex::new(String::new()));
+        let said = so_far.clone();
         std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = err.read_to_string(&mut text);
+            let mut lines = BufReader::new(err);
+            let (mut text, mut line) = (String::new(), String::new());
+            while lines.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+                text.push_str(&line);
+                said.lock().unwrap().push_str(&line);
+                line.clear();
+            }
             to_stderr.send(text)
         });
-        Self { child, stdout: Some(stdout), stderr: Some(stderr) }
+        Self { child, stdout: Some(stdout), stderr: Some(stderr), so_far }
     }
 
     /// Wraps a command whose output is not read.
     pub(crate) fn unread(child: Child) -> Self {
-        Self { child, stdout: None, stderr: None }
+        Self { child, stdout: None, stderr: None, so_far: Arc::default() }
     }
 
     pub(crate) fn child(&mut self) -> &mut Child {
@@ -169,6 +179,16 @@ impl Running {
                 let output = self.stderr.take().and_then(|stderr| stderr.recv().ok());
                 panic!("the command did not end within {LIMIT:?}: {output:?}");
             }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until standard error contains `part`, or the command ends; fails the test after [`LIMIT`].
+    pub(crate) fn wait_until_said(&mut self, part: &str) {
+        let until = Instant::now() + LIMIT;
+        let ended = |child: &mut Child| child.try_wait().is_ok_and(|status| status.is_some());
+        while !self.so_far.lock().unwrap().contains(part) && !ended(&mut self.child) {
+            assert!(Instant::now() < until, "'{part}' is not in: {}", self.so_far.lock().unwrap());
             std::thread::sleep(Duration::from_millis(10));
         }
     }

@@ -14,7 +14,7 @@ impl Link {
             return false;
         }
         if self.stated.is_some() {
-            self.end_doubt(now, capacity);
+            self.state(now, capacity);
         } else {
             self.set_rate(now, capacity);
         }

@@ -90,8 +90,14 @@ impl Link {
         loop {
             let index = self.discipline.pick(now)?;
             if self.streams.is_background(index) {
-                self.hops.background_room(now, &self.pacer)?;
+                if self.hops.background_room(now, &self.pacer).is_none() {
+                    if now >= self.pacer.free_at() {
+                        self.note_limited();
+                    }
+                    return None;
+                }
             } else if self.hops.is_window_full(now, &self.pacer.wire) {
+                self.note_limited();
                 return None;
             }
             if self.expiry(now, index).is_some() {
@@ -117,6 +123,7 @@ impl Link {
             if self.hops.has_credit(now, node, &self.pacer.wire) {
                 return Some((node, index));
             }
+            self.note_limited();
             // The hop of a predecessor is that of the picked stream.
             let blocked = if self.streams.get(picked)?.spec.hop == node { picked } else { index };
             self.discipline.suspend(blocked);

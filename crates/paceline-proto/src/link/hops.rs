@@ -22,7 +22,7 @@ pub(super) use hop::WINDOW_FRAMES;
 pub use hop::{Hop, HopChange};
 pub use ledger::Fates;
 pub(super) use neighbour::Neighbour;
-pub(super) use window::{queues, window_bytes};
+pub(super) use window::window_bytes;
 
 use super::contents::Notice;
 use super::pacing::{Pacer, Wire};

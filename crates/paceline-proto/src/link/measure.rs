@@ -193,8 +193,8 @@ impl Link {
     /// Returns the measured capacity; `None` for a link that is not measured, or whose stated capacity is not contradicted.
     #[must_use]
     pub fn estimate(&self) -> Option<CapacityEstimate> {
-        let found = self.measure.as_ref()?.estimate(&self.hops);
-        (self.stated.is_none() || found.state != CapacityState::Unknown).then_some(found)
+        let measure = self.measure.as_ref().filter(|_| self.follows())?;
+        Some(measure.estimate(&self.hops))
     }
 
     /// Records that the last frame to `node` left, with its number if it has one.
@@ -242,8 +242,11 @@ impl Link {
             return;
         }
         measure.is_unknown &= measure.estimate(&self.hops).state == CapacityState::Unknown;
-        let present = self.pacer.wire.capacity.map_or(0, Capacity::bits_per_s);
         let rate = measure.rate(&self.hops);
+        if !self.follows() {
+            return;
+        }
+        let present = self.pacer.wire.capacity.map_or(0, Capacity::bits_per_s);
         let rate = rate.filter(|rate| rate.abs_diff(present) > present / 100 * SAME);
         if let Some(Ok(capacity)) = rate.map(Capacity::from_bits_per_s) {
             self.set_rate(now, capacity);
@@ -252,12 +255,17 @@ impl Link {
 
     /// Returns the time at which the measurement needs a call of [`Self::poll_frame`] or [`Self::handle_timeout`].
     pub(super) fn next_measurement(&self) -> Instant {
-        let Some(measure) = &self.measure else { return Instant::FAR };
+        let Some(measure) = self.measure.as_ref().filter(|_| self.follows()) else {
+            return Instant::FAR;
+        };
         measure.next_wake(&self.hops, self.pacer.ready_at())
     }
 
     /// Begins a train, if one is due. It never leaves before data with a contract: then the caller sends that.
     pub(super) fn begin_train(&mut self, now: Instant, out: &mut FrameBuf) -> Option<NodeId> {
+        if !self.follows() {
+            return None;
+        }
         let measure = self.measure.as_mut()?;
         if now < measure.again {
             return None;

@@ -15,6 +15,9 @@ impl Link {
     /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay, and loss windows
     /// continue. Policers and the counters of classes start again.
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
+        if classes.is_some() {
+            self.trust_stated(now);
+        }
         let indexes = self.streams.indexes();
         let counted: Vec<_> = indexes.map(|index| (index, self.counted(index))).collect();
         (self.discipline, self.class_streams) = discipline(self.policy, classes.as_ref());
@@ -39,7 +42,7 @@ impl Link {
             class_streams.blocked(home, self.policy, (wire.capacity, wire.carrier))
         });
         // A train of probes that has begun.
-        let train = if self.measure.is_some() { TRAIN_LONGEST } else { Duration::ZERO };
+        let train = if self.follows() { TRAIN_LONGEST } else { Duration::ZERO };
         class.unwrap_or_else(|| wire.blocked(self.policy)).saturating_add(train)
     }
 

@@ -78,8 +78,6 @@ struct Egress {
     broken: Broken,
     /// The capacity for admission, on a link that is measured.
     admitted: Option<AdmittedCapacity>,
-    /// The capacity is stated, so that only a contradiction is measured.
-    is_stated: bool,
     /// The stated capacity that the engine does not use, because the measurement contradicts it.
     contradicted: Option<Capacity>,
     following: Following,
@@ -134,7 +132,6 @@ pub(crate) fn start(
         pulse: vitals.pulse(&name),
         broken: Broken::default(),
         admitted: config.measured.map(|range| AdmittedCapacity::new(range.guaranteed())),
-        is_stated: config.measured.is_none(),
         contradicted: None,
         following: Following::default(),
     };

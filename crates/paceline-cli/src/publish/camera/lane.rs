@@ -3,17 +3,18 @@
 use super::super::media::Message;
 use super::super::news::News;
 use super::super::source::Piece;
+use super::pace::Pace;
 use super::refusal::Ended;
 use super::tracks::Track;
 use anyhow::anyhow;
 use paceline_edge::{Captured, TrackFormat, TrackKind, UnitFault};
 use paceline_media::stream::Properties;
 use std::sync::Arc;
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Instant;
 
-/// The highest plausible rate of pictures in Hz.
-const HZ_MAX: f64 = 1_000.0;
+/// The most samples that wait for the rate.
+const HELD_MAX: usize = 5;
 
 /// A track over all connections.
 pub(super) struct Lane {
@@ -23,13 +24,14 @@ pub(super) struct Lane {
     /// The format of the first connection, which the publisher declared.
     format: Option<TrackFormat>,
     state: State,
+    pace: Pace,
 }
 
 enum State {
     /// Nothing arrived.
     New,
-    /// The first sample waits for the second one, which shows the rate.
-    Held { piece: Piece, time: i64, properties: Properties },
+    /// The first samples wait for the rate.
+    Held { pieces: Vec<Piece>, properties: Properties },
     /// The properties were sent.
     Begun,
 }
@@ -37,19 +39,22 @@ enum State {
 /// A sample with its times.
 pub(super) struct Arrived {
     pub(super) bytes: Vec<u8>,
-    /// The RTP time.
-    pub(super) time: i64,
     pub(super) at: Instant,
     pub(super) captured: Captured,
 }
 
 impl Lane {
     pub(super) fn new(kind: TrackKind, news: Arc<News>, to: SyncSender<Message>) -> Self {
-        Self { kind, news, to, format: None, state: State::New }
+        Self { kind, news, to, format: None, state: State::New, pace: Pace::default() }
     }
 
     /// Checks the format of a new connection.
     pub(super) fn check(&mut self, format: TrackFormat, camera: &str) -> Result<(), Ended> {
+        // The samples and times of another connection show no rate.
+        self.pace = Pace::default();
+        if matches!(self.state, State::Held { .. }) {
+            self.state = State::New;
+        }
         let before = *self.format.get_or_insert(format);
         if before == format {
             return Ok(());
@@ -61,57 +66,77 @@ impl Lane {
         )))
     }
 
-    /// Gives a sample to the publisher. `rate` is the RTP clock rate, `hz` the rate of the description.
+    /// Notes the RTP time of a packet.
+    pub(super) fn heard(&mut self, time: i64) {
+        self.pace.note(time);
+    }
+
+    /// Gives a sample to the publisher. `rate` is the RTP clock rate, `hz` the rate of the description. Returns false if there is
+    /// no room: the publisher takes none, and a video must go on with a key picture.
     pub(super) fn give(
         &mut self,
         track: &Track,
         arrived: Arrived,
         (rate, hz): (u32, Option<f64>),
-    ) -> Result<(), Ended> {
-        let Arrived { bytes, time, at, captured } = arrived;
-        let piece = |bytes: Vec<u8>| Piece {
-            payload: bytes.into(),
-            arrived: Some(at),
-            captured: Some(captured),
-        };
-        match std::mem::replace(&mut self.state, State::Begun) {
-            State::Begun => self.send(Message::Sample(piece(bytes))),
-            State::Held { piece: first, time: before, properties } => {
-                let hz = distance_hz(time, before, rate);
-                self.send(Message::Head(Some(Properties { hz, ..properties })))?;
-                self.send(Message::Sample(first))?;
-                self.send(Message::Sample(piece(bytes)))
-            }
+    ) -> Result<bool, Ended> {
+        let Arrived { bytes, at, captured } = arrived;
+        let properties = match &self.state {
             State::New => match track.properties(&bytes, hz) {
+                Ok(properties) => Some(properties),
                 // A picture whose headers cannot be read shows no properties: the next one may.
                 Err(_) => {
-                    self.state = State::New;
                     self.news.fault(UnitFault::Malformed("a first picture without a size"));
-                    Ok(())
-                }
-                Ok(properties) if properties.hz.is_none() => {
-                    self.state = State::Held { piece: piece(bytes), time, properties };
-                    Ok(())
-                }
-                Ok(properties) => {
-                    self.send(Message::Head(Some(properties)))?;
-                    self.send(Message::Sample(piece(bytes)))
+                    return Ok(true);
                 }
             },
+            State::Held { .. } | State::Begun => None,
+        };
+        let piece = Piece { payload: bytes.into(), arrived: Some(at), captured: Some(captured) };
+        match std::mem::replace(&mut self.state, State::Begun) {
+            State::Begun => self.send(Message::Sample(piece)),
+            State::New => {
+                let Some(properties) = properties else { return Ok(true) };
+                self.begin(vec![piece], properties, rate)
+            }
+            State::Held { mut pieces, properties } => {
+                pieces.push(piece);
+                self.begin(pieces, properties, rate)
+            }
         }
     }
 
-    /// Sends a message. Waits for room only for the properties and the first samples, before there is a publisher.
-    fn send(&self, message: Message) -> Result<(), Ended> {
-        self.to.send(message).map_err(|_| Ended::Unwanted)
+    /// Sends the properties and the first samples, once the rate is known.
+    fn begin(
+        &mut self,
+        pieces: Vec<Piece>,
+        properties: Properties,
+        rate: u32,
+    ) -> Result<bool, Ended> {
+        let known = properties.hz.is_some() || self.pace.is_known(rate) || pieces.len() >= HELD_MAX;
+        if !known {
+            self.state = State::Held { pieces, properties };
+            return Ok(true);
+        }
+        let hz = properties.hz.or_else(|| self.pace.hz(rate));
+        let mut took = self.send(Message::Head(Some(Properties { hz, ..properties })))?;
+        for piece in pieces {
+            took &= self.send(Message::Sample(piece))?;
+        }
+        Ok(took)
     }
-}
 
-/// Returns the rate of two samples with these RTP times.
-fn distance_hz(time: i64, before: i64, rate: u32) -> Option<f64> {
-    let ticks = u32::try_from(time.abs_diff(before)).ok().filter(|ticks| *ticks > 0)?;
-    let hz = f64::from(rate) / f64::from(ticks);
-    // Hundredths: RTP times are rounded.
-    let hz = (hz * 100.0).round() / 100.0;
-    (hz > 0.0 && hz <= HZ_MAX).then_some(hz)
+    /// Sends a message without waiting: a camera does not wait either. Returns false if there is no room.
+    ///
+    /// Sound that nobody takes any more ends no pictures.
+    fn send(&self, message: Message) -> Result<bool, Ended> {
+        match self.to.try_send(message) {
+            Ok(()) => Ok(true),
+            Err(TrySendError::Full(_)) => {
+                self.news.unread();
+                Ok(false)
+            }
+            Err(TrySendError::Disconnected(_)) if self.kind == TrackKind::Sound => Ok(true),
+            Err(TrySendError::Disconnected(_)) => Err(Ended::Unwanted),
+        }
+    }
 }

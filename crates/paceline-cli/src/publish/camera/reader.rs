@@ -22,6 +22,8 @@ use tokio::time::{sleep, timeout};
 
 /// Limit of one request to the camera.
 const ANSWER: Duration = Duration::from_secs(5);
+/// The same after it has played: a camera without power does not refuse a connection, and its return must be noticed.
+const ANSWER_AGAIN: Duration = Duration::from_secs(2);
 /// The interval at which the thread checks that somebody receives.
 const CHECK: Duration = Duration::from_millis(100);
 /// Limit of the wait for the end of the session.
@@ -67,6 +69,8 @@ struct Playback {
     rate: u32,
     /// The rate of pictures in the description.
     hz: Option<f64>,
+    /// The arrival of its last packet.
+    at: Instant,
 }
 
 impl Reader {
@@ -152,13 +156,14 @@ impl Reader {
         request: impl Future<Output = Result<T, retina::Error>>,
     ) -> Result<(T, Duration), Ended> {
         let began = Instant::now();
-        match timeout(ANSWER, request).await {
+        let limit = if self.played { ANSWER_AGAIN } else { ANSWER };
+        match timeout(limit, request).await {
             Ok(Ok(answer)) => Ok((answer, began.elapsed())),
             Ok(Err(error)) => {
                 let known = (self.played, self.camera.login.is_some());
                 Err(refusal::ended(&error, &self.camera.address, known))
             }
-            Err(_) => Err(Ended::Again(format!("no answer within {} s", ANSWER.as_secs()))),
+            Err(_) => Err(Ended::Again(format!("no answer within {} s", limit.as_secs()))),
         }
     }
 
@@ -211,6 +216,7 @@ impl Reader {
                     track: Track::new(format, &sets(stream)),
                     rate: stream.clock_rate_hz(),
                     hz: stream.framerate().map(f64::from).filter(|hz| *hz > 0.0),
+                    at: Instant::now(),
                 })
             })
             .collect()
@@ -242,8 +248,12 @@ impl Reader {
                     }
                 }
                 Some(Ok(PacketItem::Rtp(packet))) => {
-                    heard = Instant::now();
-                    match self.packet(&mut play, &packet, heard) {
+                    let now = Instant::now();
+                    // Sound that goes on does not hide pictures that have ended.
+                    if play.tracks.first().is_some_and(|it| it.stream == packet.stream_id()) {
+                        heard = now;
+                    }
+                    match self.packet(&mut play, &packet, now) {
                         Err(ended) => return ended,
                         Ok(true) => {
                             errors = 0;
@@ -264,7 +274,7 @@ impl Reader {
         format!("no packet for {} s{fix}", silence.as_secs())
     }
 
-    /// Takes a packet. Returns true if it completes a sample.
+    /// Takes a packet. Returns true if it completes a picture.
     fn packet(
         &mut self,
         play: &mut Play,
@@ -274,8 +284,6 @@ impl Reader {
         let tracks = play.tracks.iter_mut().zip(&mut self.lanes).enumerate();
         let mut known = tracks.filter(|(_, (track, _))| track.stream == packet.stream_id());
         let Some((number, (playback, lane))) = known.next() else { return Ok(false) };
-        let now = at.saturating_duration_since(play.began).as_nanos();
-        let now = u64::try_from(now).unwrap_or(u64::MAX);
         let packet = RtpPacket {
             time: packet.timestamp().timestamp(),
             marker: packet.mark(),
@@ -287,15 +295,25 @@ impl Reader {
         if begins && let Some((_, before)) = play.last.replace((packet.time, at)) {
             self.backoff.heard(at.saturating_duration_since(before));
         }
+        lane.heard(packet.time);
+        let before = std::mem::replace(&mut playback.at, at);
         let mut complete = false;
         for sample in playback.track.push(&packet, &lane.news) {
-            complete = true;
-            let captured = play.clock.capture(number, sample.time, now);
-            let arrived = Arrived { bytes: sample.bytes, time: sample.time, at, captured };
-            lane.give(&playback.track, arrived, (playback.rate, playback.hz))?;
+            complete |= number == 0;
+            // The first packet of the next unit may end this one.
+            let at = if sample.time == packet.time { at } else { before };
+            let captured = play.clock.capture(number, sample.time, nanos(play.began, at));
+            let arrived = Arrived { bytes: sample.bytes, at, captured };
+            if !lane.give(&playback.track, arrived, (playback.rate, playback.hz))? {
+                playback.track.lose();
+            }
         }
         Ok(complete)
     }
+}
+
+fn nanos(began: Instant, at: Instant) -> u64 {
+    u64::try_from(at.saturating_duration_since(began).as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Notes the sender reports of a packet.

@@ -43,6 +43,8 @@ struct Playback {
     noted: bool,
     rate: u32,
     hz: Option<f64>,
+    /// The arrival of its last packet, in nanoseconds since the beginning.
+    arrived: u64,
 }
 
 /// A datagram of a track.
@@ -106,6 +108,7 @@ impl RtpReader {
                 order: PacketOrder::default(),
                 payload_type: found.payload_type,
                 noted: false,
+                arrived: 0,
                 rate: found.rate,
                 hz: found.hz.map(f64::from),
             });
@@ -192,17 +195,23 @@ impl Playback {
     ) -> Result<(), Ended> {
         let now = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         while let Some(packet) = self.order.poll(now) {
-            let at = began + Duration::from_nanos(packet.arrived);
             let whole = RtpPacket {
                 time: packet.time,
                 marker: packet.marker,
                 lost: packet.lost,
                 payload: &packet.payload,
             };
+            lane.heard(packet.time);
+            let before = std::mem::replace(&mut self.arrived, packet.arrived);
             for sample in self.track.push(&whole, &lane.news) {
-                let captured = clock.capture(number, sample.time, packet.arrived);
-                let arrived = Arrived { bytes: sample.bytes, time: sample.time, at, captured };
-                lane.give(&self.track, arrived, (self.rate, self.hz))?;
+                // The first packet of the next unit may end this one.
+                let ends = if sample.time == packet.time { packet.arrived } else { before };
+                let captured = clock.capture(number, sample.time, ends);
+                let at = began + Duration::from_nanos(ends);
+                let arrived = Arrived { bytes: sample.bytes, at, captured };
+                if !lane.give(&self.track, arrived, (self.rate, self.hz))? {
+                    self.track.lose();
+                }
             }
         }
         Ok(())

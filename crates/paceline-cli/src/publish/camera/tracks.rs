@@ -47,6 +47,11 @@ impl Track {
         samples
     }
 
+    /// Notes that a sample was not taken: those that need it cannot be decoded.
+    pub(super) fn lose(&mut self) {
+        self.gate.iter_mut().for_each(Gate::lose);
+    }
+
     /// Returns the properties of a sample.
     pub(super) fn properties(
         &self,

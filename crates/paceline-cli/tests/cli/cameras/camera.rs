@@ -19,12 +19,14 @@ pub(super) struct Camera {
 /// Returns true, and prints why, if this machine has no camera.
 pub(super) fn missing(test: &str) -> bool {
     let check = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import Gst, GstRtspServer; \
-        Gst.init(None); assert all(map(Gst.ElementFactory.find, ['x264enc', 'x265enc', 'rtph264pay', 'jpegenc', 'voaacenc']))";
+        Gst.init(None); assert all(map(Gst.ElementFactory.find, ['x264enc', 'x265enc', 'rtph264pay', 'jpegenc', 'voaacenc', 'opusenc', 'vp8enc', 'h264parse', 'tsdemux']))";
     let ran = Command::new(PYTHON).args(["-c", check]).stderr(Stdio::null()).status();
     let found = ran.is_ok_and(|status| status.success());
-    if !found || Command::new("ffmpeg").arg("-version").output().is_err() {
+    let programs = [("ffmpeg", "-version"), ("gst-launch-1.0", "--version")];
+    if !found || programs.iter().any(|(name, flag)| Command::new(name).arg(flag).output().is_err())
+    {
         println!(
-            "skipped: {test} (no ffmpeg, or no RTSP server of GStreamer with x264enc, x265enc and voaacenc)"
+            "skipped: {test} (no ffmpeg, or no GStreamer with an RTSP server, x264enc, x265enc, opusenc and voaacenc)"
         );
         return true;
     }

@@ -107,8 +107,9 @@ fn slices(unit: &[u8]) -> Vec<Vec<u8>> {
 
 /// Checks that ffmpeg decodes a stream without a word.
 fn decodes(stream: &[u8]) {
-    let file =
-        std::env::temp_dir().join(format!("plt-film-{}-{}", std::process::id(), stream.len()));
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let file = std::env::temp_dir().join(format!("plt-film-{}-{number}", std::process::id()));
     std::fs::write(&file, stream).unwrap();
     let args = ["-v", "warning", "-f", "h264", "-i", arg(&file), "-f", "null", "-"];
     let ran = Command::new("ffmpeg").args(args).output().unwrap();

@@ -39,11 +39,11 @@ fn the_commands_of_the_guide_work() {
             "PACELINE_RTSP_LOGIN=$(cat camera.txt) "
         };
         let program = line.replacen("paceline", &format!("exec \"{}\"", crate::BINARY), 1);
-        let running =
+        let mut running =
             Running::gathered(shell(&host, &format!("{login}{program}")).spawn().unwrap());
         if line.starts_with("paceline pub ") {
             // Subscribers of it are checked by other tests.
-            std::thread::sleep(Duration::from_millis(1_500));
+            running.wait_until_said("stream, pictures of");
         } else {
             std::thread::sleep(Duration::from_millis(300));
         }

@@ -98,9 +98,9 @@ fn pictures_and_sound_of_gstreamer_arrive_and_other_types_are_named() {
     assert_eq!(sub.json()[0]["encoding"], "audio/pcm;format=s16le;rate=44100;channels=2");
     publisher.signal(Signal::INT);
     publisher.ended().said(0, "right.sdp, pictures of 320x240 at 25 Hz, video/h264");
-    let publisher =
+    let mut publisher =
         host.start(&["pub", "cam", "--rtp", "wrong.sdp", "--sound", "mic", "--wait", "0s"]);
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    publisher.wait_until_said("correct its line m=");
     publisher.signal(Signal::INT);
     publisher
         .ended()

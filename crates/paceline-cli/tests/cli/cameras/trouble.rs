@@ -3,12 +3,9 @@
 use super::camera::{Camera, LIVE, missing};
 use crate::host::{Ended, Host, free_port};
 use rustix::process::Signal;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 const SECRET: &str = "s3cret-of-the-camera";
-
-/// The time that a camera gets to send.
-const MOMENT: Duration = Duration::from_secs(2);
 
 fn stream() -> String {
     format!("x={LIVE}")
@@ -24,9 +21,9 @@ fn a_camera_that_is_late_or_starts_again_is_connected() {
     for transport in [&[][..], &["--rtsp-udp"]] {
         let port = free_port();
         let address = format!("rtsp://127.0.0.1:{port}/x");
-        let publisher =
+        let mut publisher =
             host.start(&[&["pub", "cam", "--rtsp", &address, "--json"][..], transport].concat());
-        std::thread::sleep(MOMENT);
+        publisher.wait_until_said("connecting again until it sends");
         for start in 0..2 {
             let camera = Camera::at(&host, port, &[&stream()]);
             let began = Instant::now();
@@ -38,7 +35,7 @@ fn a_camera_that_is_late_or_starts_again_is_connected() {
             );
             drop(camera);
         }
-        std::thread::sleep(MOMENT / 4);
+        publisher.wait_until_said("sends again after ");
         publisher.signal(Signal::INT);
         let said = publisher.ended();
         said.said(0, "it cannot be reached: Connection refused");
@@ -46,20 +43,21 @@ fn a_camera_that_is_late_or_starts_again_is_connected() {
     }
 }
 
-/// Publishes for a moment.
-fn publish(host: &Host, login: Option<&str>, args: &[&str]) -> Ended {
+/// Publishes until standard error contains `part`, and checks the exit code.
+fn publish(host: &Host, login: Option<&str>, args: &[&str], (code, part): (i32, &str)) -> Ended {
     let mut command = host.command(&[&["pub", "cam", "--log", "trace"][..], args].concat());
     if let Some(login) = login {
         command.env("PACELINE_RTSP_LOGIN", login);
     }
-    let running = crate::host::Running::gathered(command.spawn().unwrap());
-    std::thread::sleep(MOMENT);
+    let mut running = crate::host::Running::gathered(command.spawn().unwrap());
+    running.wait_until_said(part);
     let ls = host.run(&["ls", "--json"]);
     assert!(!ls.text().contains(SECRET), "{}", ls.text());
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.signal(Signal::INT)));
     let ended = running.ended();
     let printed = format!("{} {}", ended.stderr, ended.text());
     assert!(!printed.contains(SECRET), "{printed}");
+    ended.said(code, part);
     ended
 }
 
@@ -76,22 +74,25 @@ fn logins_are_checked_and_never_shown() {
     let file = host.path("login.txt");
     std::fs::write(&file, format!("{login}\n")).unwrap();
     let with_file = ["--rtsp", &address, "--rtsp-login", "login.txt"];
-    publish(&host, None, &with_file).said(0, "pictures of 320x240");
-    publish(&host, Some(&login), &["--rtsp", &address]).said(0, "pictures of 320x240");
-    let hidden =
-        publish(&host, Some(&login), &["--rtsp", &format!("{address}-2?password={SECRET}")]);
-    hidden.said(1, "x-2?…: the camera has no stream at this path (404)");
+    let plays = (0, "pictures of 320x240");
+    publish(&host, None, &with_file, plays);
+    publish(&host, Some(&login), &["--rtsp", &address], plays);
+    let other = format!("{address}-2?password={SECRET}");
+    let hidden = "x-2?…: the camera has no stream at this path (404)";
+    publish(&host, Some(&login), &["--rtsp", &other], (1, hidden));
     let wrong = format!("admin:not-{SECRET}");
-    publish(&host, Some(&wrong), &["--rtsp", &address])
-        .said(1, "the camera rejects the user or the password (401); check the line USER:PASSWORD");
-    publish(&host, None, &["--rtsp", &address])
-        .said(1, "requests a login (401); write USER:PASSWORD into a file");
+    let rejected =
+        "the camera rejects the user or the password (401); check the line USER:PASSWORD";
+    publish(&host, Some(&wrong), &["--rtsp", &address], (1, rejected));
+    let requested = "requests a login (401); write USER:PASSWORD into a file";
+    publish(&host, None, &["--rtsp", &address], (1, requested));
     let inside = format!("rtsp://{login}@127.0.0.1:{}/x", camera.port());
-    publish(&host, None, &["--rtsp", &inside])
-        .said(2, "give --rtsp-login FILE, or set PACELINE_RTSP_LOGIN");
-    publish(&host, Some(SECRET), &["--rtsp", &address]).said(2, "PACELINE_RTSP_LOGIN has no colon");
-    publish(&host, None, &["--rtsp", &address, "--rtsp-login", "none.txt"])
-        .said(1, "cannot read --rtsp-login none.txt");
+    let fix = "give --rtsp-login FILE, or set PACELINE_RTSP_LOGIN";
+    publish(&host, None, &["--rtsp", &inside], (2, fix));
+    let colon = "PACELINE_RTSP_LOGIN has no colon";
+    publish(&host, Some(SECRET), &["--rtsp", &address], (2, colon));
+    let file = ["--rtsp", &address, "--rtsp-login", "none.txt"];
+    publish(&host, None, &file, (1, "cannot read --rtsp-login none.txt"));
 }
 
 #[test]
@@ -111,6 +112,7 @@ fn other_streams_are_refused_with_what_is_supported() {
     refused("sound", &[]).said(1, "it has no pictures; give the address of a stream with video");
     refused("x", &["--sound", "mic"]).said(1, "it has no sound; leave --sound out");
     refused("none", &[]).said(1, "the camera has no stream at this path (404)");
+    refused("x", &["--sound", "cam"]).said(2, "--sound cam: its pictures have this tag");
     refused("x", &["--loop"]).said(2, "--loop: a camera has no end; leave --loop out");
     refused("x", &["--chunk", "1kB"]).said(2, "--chunk: ");
     host.run(&["pub", "cam", "--rtsp", "192.0.2.1/x"])
@@ -119,10 +121,10 @@ fn other_streams_are_refused_with_what_is_supported() {
     // A server of something else.
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("rtsp://{}/x", other.local_addr().unwrap());
-    let publisher = host.start(&["pub", "cam", "--rtsp", &address]);
+    let mut publisher = host.start(&["pub", "cam", "--rtsp", &address]);
     let (mut stream, _) = other.accept().unwrap();
     std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
-    std::thread::sleep(MOMENT / 4);
+    publisher.wait_until_said("connecting again until it sends");
     publisher.signal(Signal::INT);
     publisher.ended().said(130, "connecting again until it sends");
 }

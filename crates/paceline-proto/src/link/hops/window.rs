@@ -160,7 +160,7 @@ impl Hops {
 }
 
 /// Returns true if frames to this hop wait in a queue below the link.
-pub(in crate::link) fn queues(hop: &Hop, wire: &Wire) -> bool {
+fn queues(hop: &Hop, wire: &Wire) -> bool {
     // The last frame of a burst has waited for the others.
     let accepted = wire.grain().mul_div(1, QUEUED_PART).saturating_add(wire.answers_within());
     hop.queued_below() > accepted

@@ -27,9 +27,6 @@ impl Engine {
         if link.config.measured.is_some() {
             return Err(CapacityError::Measured(name.to_owned()));
         }
-        if link.config.capacity == Some(capacity) {
-            return Ok(());
-        }
         let wrong = |error| CapacityError::Classes(name.to_owned(), error);
         if let Some(tree) = classes(&link.config).map_err(wrong)? {
             tree.fits(Some(capacity)).map_err(wrong)?;
