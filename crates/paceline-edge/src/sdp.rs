@@ -15,7 +15,7 @@ const TRACKS_MAX: usize = 16;
 const SET_BYTES_MAX: usize = 4_096;
 
 /// A track of a description.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RtpTrack {
     /// `video`, `audio` or another medium.
     pub medium: String,
@@ -31,8 +31,8 @@ pub struct RtpTrack {
     pub address: IpAddr,
     /// The port of RTP; RTCP has the next one.
     pub port: u16,
-    /// The pictures per second.
-    pub hz: Option<u32>,
+    /// The pictures per second, above 0.
+    pub hz: Option<f64>,
     /// The parameter sets, without start codes.
     pub sets: Vec<Vec<u8>>,
 }
@@ -115,9 +115,10 @@ fn track(session: &Session, media: &Media) -> Option<Result<RtpTrack, SdpError>>
     if matches!(media.port, 0 | u16::MAX) {
         return Some(Err(SdpError::Port(media.port)));
     }
-    let rate_of = |value: &str| value.trim().split('.').next().and_then(|text| text.parse().ok());
+    let rate_of = |value: &str| value.trim().parse().ok();
     let hz = media.attributes.iter().find(|line| line.attribute == "framerate");
-    let hz = hz.and_then(|line| line.value.as_deref()).and_then(rate_of).filter(|hz| *hz > 0);
+    let hz = hz.and_then(|line| line.value.as_deref()).and_then(rate_of);
+    let hz = hz.filter(|hz: &f64| hz.is_finite() && *hz > 0.0);
     let sets = attribute(media, "fmtp", payload_type).map(sets).unwrap_or_default();
     let medium = media.media.clone();
     let port = media.port;
@@ -182,9 +183,21 @@ mod tests {
             (video.encoding.as_str(), video.rate, video.port, video.payload_type),
             ("H264", 90_000, 5_000, 96)
         );
-        assert_eq!((video.hz, video.address.to_string()), (Some(25), "239.1.2.3".to_owned()));
+        assert_eq!((video.hz, video.address.to_string()), (Some(25.0), "239.1.2.3".to_owned()));
         assert_eq!(video.sets, [vec![0x67, 0x42, 0xc0], vec![0x68, 0xce]]);
         assert_eq!((audio.channels, audio.address.to_string()), (Some(2), "::1".to_owned()));
+    }
+
+    #[test]
+    fn rates_of_pictures_keep_their_fraction() {
+        let hz = |value: &str| {
+            let text = format!("m=video 5000 RTP/AVP 26\r\na=framerate:{value}\r\n");
+            parse(&text).unwrap()[0].hz
+        };
+        assert_eq!((hz("29.97"), hz("12.5"), hz(" 25 ")), (Some(29.97), Some(12.5), Some(25.0)));
+        for value in ["0", "-1", "NaN", "inf", "fast", ""] {
+            assert_eq!(hz(value), None, "{value}");
+        }
     }
 
     #[test]
