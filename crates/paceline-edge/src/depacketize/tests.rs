@@ -235,6 +235,33 @@ fn blocks_of_aac_have_a_header_with_their_rate_and_length() {
     assert_eq!((units(&lost).len(), faults(&lost)), (2, vec![UnitFault::Lost]));
 }
 
+#[test]
+fn any_data_of_aac_that_is_left_out_has_a_reason() {
+    let aac = TrackFormat::Aac { rate: 48_000, channels: 2 };
+    let part = |time, marker, data: &[u8]| Own(time, marker, [&[0, 16, 0, 9 << 3], data].concat());
+    let whole = |time| Own(time, true, vec![0, 16, 0, 1 << 3, 1]);
+    let found = |packets: &[Own], lost: &[usize]| {
+        let found = events(aac, packets, lost);
+        (units(&found).len(), faults(&found))
+    };
+    let wrong = |text| vec![UnitFault::Malformed(text)];
+    let size = "a packet of AAC whose headers are none, or have another size than 16 bits";
+    assert_eq!(found(&[Own(0, true, vec![0, 0, 1, 2])], &[]), (0, wrong(size)));
+    assert_eq!(found(&[Own(0, true, vec![0, 8, 1, 2])], &[]), (0, wrong(size)));
+    let end = "a block of AAC without its last fragment";
+    assert_eq!(found(&[part(0, true, &[1, 2])], &[]), (0, wrong(end)));
+    assert_eq!(found(&[part(0, false, &[1, 2]), whole(1_024)], &[]), (1, wrong(end)));
+    assert_eq!(found(&[part(0, false, &[1, 2]), whole(0)], &[]), (1, wrong(end)));
+    let other = Own(0, true, vec![0, 16, 0, 3 << 3, 1]);
+    let twice = vec![UnitFault::Malformed(end); 2];
+    assert_eq!(found(&[part(0, false, &[1, 2]), other], &[]), (0, twice));
+    // The fragments after a loss are of the same block.
+    let four = [0, 1, 2, 3].map(|at| part(0, at == 3, &[at, 1]));
+    for lost in 0..3 {
+        assert_eq!(found(&four, &[lost]), (0, vec![UnitFault::Lost]), "{lost}");
+    }
+}
+
 /// Returns packets of a JPEG picture with a Q, of scan data in `parts`.
 fn jpeg(q: u8, kind: u8, parts: &[&[u8]], tables: &[u8]) -> Vec<Own> {
     let mut offset = 0_u32;
