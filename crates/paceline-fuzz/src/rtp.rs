@@ -30,7 +30,7 @@ pub fn rtp(data: &[u8]) {
     let mut gate = format.codec().map(|codec| Gate::new(codec, &[b"\x67\x42", b"\x68"]));
     let (mut events, mut losses) = (Vec::new(), Losses::default());
     let (mut time, mut times, mut bytes) = (i64::from(input.byte()), Vec::new(), 0);
-    let mut units = 0;
+    let (mut units, mut faulty) = (0, None);
     while !input.is_empty() {
         let flags = input.byte();
         time += if flags & 2 == 0 { 0 } else { i64::from(input.byte()) - 3 };
@@ -41,8 +41,10 @@ pub fn rtp(data: &[u8]) {
         let packet = RtpPacket { time, marker: flags & 1 != 0, lost, payload };
         let before = events.len();
         depacketizer.push(&packet, &mut events);
-        let faults = events[before..].iter().filter(|event| matches!(event, RtpEvent::Fault(_)));
-        assert!(lost == 0 || faults.count() > 0, "a loss has a reason");
+        if events[before..].iter().any(|event| matches!(event, RtpEvent::Fault(_))) {
+            faulty = Some(time);
+        }
+        assert!(lost == 0 || faulty == Some(time), "a loss has a reason, once for a picture");
     }
     for event in events {
         let unit = match event {
