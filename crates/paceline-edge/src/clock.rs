@@ -36,7 +36,8 @@ pub struct Captured {
 ///
 /// The bound is the sum of the longest time that the fastest packet may have taken (`path_ns`), a drift of 200 ppm and, once
 /// reports have arrived, of 25 ms for a report and the range of the last four. It assumes that the path takes no longer than
-/// `path_ns` in its fastest moment.
+/// `path_ns` in its fastest moment. An RTP time that steps back by more than 1 s, or ahead of the arrivals by more than 1 s, begins
+/// anew: the unit is taken as captured when it arrived.
 ///
 /// ```
 /// use paceline_edge::CaptureClock;

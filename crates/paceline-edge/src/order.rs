@@ -79,7 +79,7 @@ pub struct PacketOrder {
     discarded: u64,
 }
 
-/// Differs for most packets of one sequence number: the RTP time, the marker, and the length.
+/// What distinguishes packets of one sequence number: the RTP time, the marker, and the length.
 type Fingerprint = (u32, bool, usize);
 
 #[derive(Clone, Copy, Debug)]

@@ -168,7 +168,7 @@ impl NalUnits {
         let doubt = match std::mem::take(&mut self.doubt) {
             Doubt::Rest(left) if left == time => Doubt::Counted,
             Doubt::Rest(_) => Doubt::None,
-            doubt => doubt,
+            doubt @ (Doubt::None | Doubt::Missing | Doubt::Counted) => doubt,
         };
         let open = self.open.get_or_insert_with(|| Open { time, doubt, ..Open::default() });
         if let Err(fault) = open.add(self.codec, packet.payload) {
