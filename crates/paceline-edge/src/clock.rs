@@ -14,6 +14,8 @@ const HALF_NS: u64 = 15_000_000_000;
 const DRIFT_NS: u64 = 6_000_000;
 /// The delay behind the fastest packet above which the RTP time jumped.
 const LATE_MAX_NS: u64 = 10_000_000_000;
+/// The step of the RTP time between neighbouring units, back or ahead of their arrivals, above which it jumped.
+const JUMP_NS: i64 = 1_000_000_000;
 /// The length of a second in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
@@ -34,7 +36,8 @@ pub struct Captured {
 ///
 /// The bound is the sum of the longest time that the fastest packet may have taken (`path_ns`), a drift of 200 ppm and, once
 /// reports have arrived, of 25 ms for a report and the range of the last four. It assumes that the path takes no longer than
-/// `path_ns` in its fastest moment.
+/// `path_ns` in its fastest moment. An RTP time that steps back by more than 1 s, or ahead of the arrivals by more than 1 s, begins
+/// anew: the unit is taken as captured when it arrived.
 ///
 /// ```
 /// use paceline_edge::CaptureClock;
@@ -54,8 +57,8 @@ pub struct CaptureClock {
 struct Track {
     rate: u32,
     fastest: Fastest,
-    /// The RTP time of the last unit.
-    last: Option<i64>,
+    /// The RTP time of the last unit, and its arrival.
+    last: Option<(i64, u64)>,
     /// The camera's clock less the RTP time, by report.
     reports: VecDeque<i64>,
 }
@@ -104,9 +107,14 @@ impl CaptureClock {
         let none = Captured { before_ns: 0, bound_ns: path_ns.saturating_add(DRIFT_NS) };
         let Some(own) = self.tracks.get_mut(track) else { return none };
         let late = i64::try_from(now).unwrap_or(i64::MAX).saturating_sub(own.media_ns(time));
-        if own.last.replace(time) == Some(time) {
+        let before = own.last.replace((time, now));
+        if before.is_some_and(|(before, _)| before == time) {
             // The RTP time of this camera is no clock.
             own.fastest = Fastest::default();
+        }
+        if before.is_some_and(|before| own.jumps(before, (time, now))) {
+            self.restart(track, late, now);
+            return none;
         }
         own.fastest.add(late, now);
         let (base, spread) = self.base(track);
@@ -143,6 +151,15 @@ impl Track {
     fn media_ns(&self, time: i64) -> i64 {
         let nanos = i128::from(time) * i128::from(SECOND) / i128::from(self.rate);
         i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// Returns whether the RTP time of a unit jumps, by the time and arrival of the unit before it.
+    ///
+    /// A step back is one whatever the arrivals are. Units that arrive late after each other are delayed, and their time goes on.
+    fn jumps(&self, before: (i64, u64), (time, now): (i64, u64)) -> bool {
+        let step = self.media_ns(time).saturating_sub(self.media_ns(before.0));
+        let waited = i64::try_from(now.saturating_sub(before.1)).unwrap_or(i64::MAX);
+        step < -JUMP_NS || step.saturating_sub(waited) > JUMP_NS
     }
 
     /// Returns the mean of the reports, and their range.
@@ -216,6 +233,33 @@ mod tests {
         assert_eq!(clock.tracks[0].offset().unwrap().1.div_ceil(1_000_000), 7);
     }
 
+    #[test]
+    fn captures_after_a_jump_of_the_rtp_time_are_not_in_the_past() {
+        const FRAME: u64 = 40_000_000;
+        for jump in [-8_000_i64, -1_500, 1_500, 8_000] {
+            let mut clock = CaptureClock::new(&[1_000], 0);
+            clock.report(0, ntp(90 * 1_000_000_000), 0);
+            let mut time = 0;
+            for index in 0..500_u64 {
+                time += 40 + if index == 100 { jump } else { 0 };
+                let captured = clock.capture(0, time, (index + 1_000) * FRAME);
+                assert_eq!(captured.before_ns, 0, "{jump} ms, unit {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn units_that_arrive_late_keep_their_capture_times() {
+        let mut clock = CaptureClock::new(&[1_000], 0);
+        for index in 0..200_u64 {
+            let sent = (index + 1_000) * 40_000_000;
+            // The path stops for 3 s.
+            let arrived = if index < 100 { sent } else { sent.max(1_175 * 40_000_000) };
+            let captured = clock.capture(0, i64::try_from(index * 40).unwrap(), arrived);
+            assert_eq!(arrived - captured.before_ns, sent, "unit {index}");
+        }
+    }
+
     proptest! {
         #[test]
         fn capture_times_stay_within_their_bound(
@@ -243,6 +287,33 @@ mod tests {
                     found.abs_diff(real) <= captured.bound_ns,
                     "{index}: {found} for {real}, {captured:?}"
                 );
+            }
+        }
+
+        #[test]
+        fn sender_reports_keep_the_distance_of_sound_and_pictures(
+            errors in proptest::collection::vec((0_u64..23_000_000, 0_u64..23_000_000), 20..100),
+            (fast, slow) in (0_u64..50_000_000, 100_000_000_u64..900_000_000),
+            first in 0_usize..2, start in any::<u32>(), year in 0_u64..3_000_000_000,
+        ) {
+            let rates = [90_000_u32, 8_000];
+            let delays = if first == 0 { [fast, slow] } else { [slow, fast] };
+            let mut clock = CaptureClock::new(&rates, 60_000_000);
+            for (index, errors) in (0_u64..).zip(&errors) {
+                // Both of the same moment of the camera.
+                let media = 1_000_000_000 * (index + 1);
+                let found = [(0, errors.0), (1, errors.1)].map(|(track, error)| {
+                    let time = i64::from(start) + i64::try_from(media * u64::from(rates[track]) / 1_000_000_000).unwrap();
+                    clock.report(track, ntp(media + year * 1_000_000_000 + error), time);
+                    (track, time)
+                });
+                let found = found.map(|(track, time)| {
+                    let arrived = media + delays[track];
+                    arrived - clock.capture(track, time, arrived).before_ns
+                });
+                // The first unit of all has nothing to be compared with.
+                let distance = found[0].abs_diff(found[1]);
+                prop_assert!(index == 0 || distance <= 25_000_000, "{index}: {found:?}");
             }
         }
     }

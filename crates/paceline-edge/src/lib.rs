@@ -32,6 +32,7 @@ mod backoff;
 mod clock;
 mod depacketize;
 mod fault;
+mod fmtp;
 mod gate;
 mod order;
 mod sdp;

@@ -1,8 +1,7 @@
 //! Session descriptions (RFC 8866) of RTP that arrives without RTSP.
 
+use crate::fmtp::{AacConfig, Parameters};
 use crate::track::DescribedTrack;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use sdp_types::{Media, Session};
 use std::net::IpAddr;
 use thiserror::Error;
@@ -11,11 +10,9 @@ use thiserror::Error;
 pub const SDP_BYTES_MAX: usize = 64 * 1024;
 /// Most tracks of a description.
 const TRACKS_MAX: usize = 16;
-/// Longest parameter set in bytes.
-const SET_BYTES_MAX: usize = 4_096;
 
 /// A track of a description.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RtpTrack {
     /// `video`, `audio` or another medium.
     pub medium: String,
@@ -31,10 +28,14 @@ pub struct RtpTrack {
     pub address: IpAddr,
     /// The port of RTP; RTCP has the next one.
     pub port: u16,
-    /// The pictures per second.
-    pub hz: Option<u32>,
+    /// The pictures per second, above 0.
+    pub hz: Option<f64>,
     /// The parameter sets, without start codes.
     pub sets: Vec<Vec<u8>>,
+    /// The encoding with the parameters that are not supported.
+    refused: Option<String>,
+    /// The configuration of AAC.
+    aac: Option<AacConfig>,
 }
 
 /// The reason why a text is no description.
@@ -58,13 +59,16 @@ pub enum SdpError {
 
 impl RtpTrack {
     /// Returns the track for [`crate::choose`].
+    ///
+    /// The rate and channels of AAC are those of its configuration. An encoding whose parameters are not supported is named with
+    /// them, such as `MPEG4-GENERIC with mode=AAC-lbr (AAC-hbr is supported)`, and so cannot be chosen.
     #[must_use]
     pub fn described(&self) -> DescribedTrack<'_> {
         DescribedTrack {
             medium: &self.medium,
-            encoding: &self.encoding,
-            rate: self.rate,
-            channels: self.channels,
+            encoding: self.refused.as_deref().unwrap_or(&self.encoding),
+            rate: self.aac.map_or(self.rate, |aac| aac.rate),
+            channels: self.aac.and_then(|aac| aac.channels).or(self.channels),
         }
     }
 
@@ -115,13 +119,29 @@ fn track(session: &Session, media: &Media) -> Option<Result<RtpTrack, SdpError>>
     if matches!(media.port, 0 | u16::MAX) {
         return Some(Err(SdpError::Port(media.port)));
     }
-    let rate_of = |value: &str| value.trim().split('.').next().and_then(|text| text.parse().ok());
+    let rate_of = |value: &str| value.trim().parse().ok();
     let hz = media.attributes.iter().find(|line| line.attribute == "framerate");
-    let hz = hz.and_then(|line| line.value.as_deref()).and_then(rate_of).filter(|hz| *hz > 0);
-    let sets = attribute(media, "fmtp", payload_type).map(sets).unwrap_or_default();
+    let hz = hz.and_then(|line| line.value.as_deref()).and_then(rate_of);
+    let hz = hz.filter(|hz: &f64| hz.is_finite() && *hz > 0.0);
+    let parameters = Parameters::parse(attribute(media, "fmtp", payload_type).unwrap_or_default());
+    let (sets, checked) = (parameters.sets(), parameters.check(&encoding));
+    let refused = checked.as_ref().err().map(|what| format!("{encoding} {what}"));
+    let aac = checked.ok().flatten();
     let medium = media.media.clone();
     let port = media.port;
-    Some(Ok(RtpTrack { medium, encoding, rate, channels, payload_type, address, port, hz, sets }))
+    Some(Ok(RtpTrack {
+        medium,
+        encoding,
+        rate,
+        channels,
+        payload_type,
+        address,
+        port,
+        hz,
+        sets,
+        refused,
+        aac,
+    }))
 }
 
 /// Returns the value of an attribute of a payload type.
@@ -144,25 +164,10 @@ const fn fixed(payload_type: u8) -> Option<&'static str> {
     }
 }
 
-/// Returns the parameter sets of a format. Those that cannot be read may arrive with the pictures.
-fn sets(format: &str) -> Vec<Vec<u8>> {
-    const NAMES: [&str; 4] = ["sprop-vps", "sprop-sps", "sprop-pps", "sprop-parameter-sets"];
-    let parts: Vec<(&str, &str)> =
-        format.split(';').filter_map(|part| part.trim().split_once('=')).collect();
-    let named = NAMES.iter().flat_map(|name| {
-        parts
-            .iter()
-            .filter(move |(part, _)| part.eq_ignore_ascii_case(name))
-            .map(|(_, value)| *value)
-    });
-    let decoded =
-        named.flat_map(|value| value.split(',')).filter_map(|set| STANDARD.decode(set).ok());
-    decoded.filter(|set| !set.is_empty() && set.len() <= SET_BYTES_MAX).take(16).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::track::{TrackFormat, TrackKind, choose};
 
     const HEAD: &str =
         "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=No Name\r\nc=IN IP4 239.1.2.3/16\r\nt=0 0\r\n";
@@ -182,9 +187,47 @@ mod tests {
             (video.encoding.as_str(), video.rate, video.port, video.payload_type),
             ("H264", 90_000, 5_000, 96)
         );
-        assert_eq!((video.hz, video.address.to_string()), (Some(25), "239.1.2.3".to_owned()));
+        assert_eq!((video.hz, video.address.to_string()), (Some(25.0), "239.1.2.3".to_owned()));
         assert_eq!(video.sets, [vec![0x67, 0x42, 0xc0], vec![0x68, 0xce]]);
         assert_eq!((audio.channels, audio.address.to_string()), (Some(2), "::1".to_owned()));
+    }
+
+    #[test]
+    fn rates_of_pictures_keep_their_fraction() {
+        let hz = |value: &str| {
+            let text = format!("m=video 5000 RTP/AVP 26\r\na=framerate:{value}\r\n");
+            parse(&text).unwrap()[0].hz
+        };
+        assert_eq!((hz("29.97"), hz("12.5"), hz(" 25 ")), (Some(29.97), Some(12.5), Some(25.0)));
+        for value in ["0", "-1", "NaN", "inf", "fast", ""] {
+            assert_eq!(hz(value), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_are_not_supported_are_refused_by_name() {
+        let chosen = |format: &str, kind| {
+            let map = match kind {
+                TrackKind::Pictures => "m=video 5000 RTP/AVP 96\r\na=rtpmap:96 H265/90000",
+                TrackKind::Sound => "m=audio 5000 RTP/AVP 96\r\na=rtpmap:96 mpeg4-generic/44100",
+            };
+            let tracks = parse(&format!("{map}\r\na=fmtp:96 {format}\r\n")).unwrap();
+            let found = choose(&[tracks[0].described()], kind);
+            found.map(|(_, format)| format).map_err(|error| error.to_string())
+        };
+        let sound = "streamtype=5; mode=AAC-hbr; config=1190; SizeLength=13; IndexLength=3; IndexDeltaLength=3";
+        let aac = Ok(TrackFormat::Aac { rate: 48_000, channels: 2 });
+        assert_eq!(chosen(sound, TrackKind::Sound), aac, "of the configuration");
+        let error = chosen("mode=CELP-vbr", TrackKind::Sound).unwrap_err();
+        let start = "its sound is MPEG4-GENERIC with mode=CELP-vbr (AAC-hbr is supported), must be";
+        assert!(error.starts_with(start), "{error}");
+        let error = chosen("mode=AAC-hbr;config=2b118800", TrackKind::Sound).unwrap_err();
+        assert!(error.contains("of object type 5, which is HE-AAC (2, AAC-LC, is supported)"));
+        assert_eq!(chosen("sprop-max-don-diff=0", TrackKind::Pictures), Ok(TrackFormat::H265));
+        let error = chosen("sprop-max-don-diff=1", TrackKind::Pictures).unwrap_err();
+        assert!(error.contains("H265 with sprop-max-don-diff=1 (0 is supported)"), "{error}");
+        let long = chosen(&format!("mode={}", "x".repeat(9_000)), TrackKind::Sound).unwrap_err();
+        assert!(long.len() < 300, "{long}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ const AAC_RATES: [u32; 13] = [
     96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
     7_350,
 ];
+/// Most characters of an encoding and its parameters in an error.
+const ENCODING_MAX: usize = 96;
 /// Most tracks that an error names.
 const NAMED_MAX: usize = 8;
 
@@ -176,6 +178,21 @@ impl TrackFormat {
     }
 }
 
+/// Returns an encoding for an error: its name in upper case, and parameters that are not supported as they are.
+fn named_encoding(encoding: &str) -> String {
+    let plain = encoding.chars().filter(|c| c.is_ascii_graphic() || *c == ' ');
+    let plain: String = plain.take(ENCODING_MAX).collect();
+    match plain.split_once(' ') {
+        Some((name, parameters)) => format!("{} {parameters}", name.to_uppercase()),
+        None => plain.to_uppercase(),
+    }
+}
+
+/// Returns the sample rate of an index in the headers of AAC.
+pub(crate) fn aac_rate(index: u8) -> Option<u32> {
+    AAC_RATES.get(usize::from(index)).copied()
+}
+
 /// Returns the index of a sample rate in the headers of AAC.
 pub(crate) fn aac_index(rate: u32) -> Option<u8> {
     AAC_RATES.iter().position(|known| *known == rate).and_then(|index| u8::try_from(index).ok())
@@ -216,16 +233,14 @@ pub fn choose(
     let others: Vec<String> = tracks
         .iter()
         .filter(|track| named.iter().any(|name| track.medium.eq_ignore_ascii_case(name)))
-        .map(|track| track.encoding.chars().filter(|c| c.is_ascii_graphic()).take(24).collect())
+        .map(|track| named_encoding(track.encoding))
         .take(NAMED_MAX)
         .collect();
     Err(match others.is_empty() {
         true => {
             TrackError::None(if kind == TrackKind::Pictures { "pictures" } else { "sound" }, fix)
         }
-        false => {
-            TrackError::Format { noun, verb, found: others.join(" and ").to_uppercase(), supported }
-        }
+        false => TrackError::Format { noun, verb, found: others.join(" and "), supported },
     })
 }
 

@@ -3,6 +3,7 @@
 use super::{RtpEvent, RtpPacket, fits};
 use crate::fault::UnitFault;
 use crate::track::aac_index;
+use std::cmp::Ordering;
 
 /// The samples of a block per channel.
 const BLOCK: i64 = 1_024;
@@ -17,8 +18,26 @@ pub(super) struct Aac {
     /// The index of the sample rate.
     rate: u8,
     channels: u8,
-    /// A block whose last fragment has not arrived: its time, length and bytes.
-    open: Option<(i64, usize, Vec<u8>)>,
+    open: Option<Open>,
+}
+
+/// A block whose last fragment has not arrived.
+#[derive(Clone, Debug)]
+struct Open {
+    time: i64,
+    length: usize,
+    bytes: Vec<u8>,
+    /// Fragments before the first one are lost, which was counted.
+    counted: bool,
+}
+
+impl Open {
+    /// Returns the fault of a block that does not go on.
+    fn left(&self) -> Option<RtpEvent> {
+        (!self.counted).then_some(RtpEvent::Fault(UnitFault::Malformed(
+            "a block of AAC without its last fragment",
+        )))
+    }
 }
 
 impl Aac {
@@ -47,13 +66,19 @@ impl Aac {
         let (bits, rest) = packet.payload.split_first_chunk().ok_or(cut)?;
         let bits = usize::from(u16::from_be_bytes(*bits));
         let (headers, mut data) = rest.split_at_checked(bits.div_ceil(8)).ok_or(cut)?;
-        let (headers, _) = headers.as_chunks::<2>();
+        let (headers, odd) = headers.as_chunks::<2>();
+        if headers.is_empty() || !odd.is_empty() {
+            return Err(
+                "a packet of AAC whose headers are none, or have another size than 16 bits",
+            );
+        }
         let lengths = headers.iter().map(|header| usize::from(u16::from_be_bytes(*header) >> 3));
         let mut time = packet.time;
         for length in lengths {
             if length > data.len() && headers.len() == 1 {
                 return self.fragment(packet, length, data, events);
             }
+            events.extend(self.open.take().and_then(|open| open.left()));
             let (block, more) = data.split_at_checked(length).ok_or(cut)?;
             events.push(self.unit(time, block)?);
             (time, data) = (time.saturating_add(BLOCK), more);
@@ -69,19 +94,24 @@ impl Aac {
         part: &[u8],
         events: &mut Vec<RtpEvent>,
     ) -> Result<(), &'static str> {
-        let open =
-            self.open.take().filter(|(time, whole, _)| (*time, *whole) == (packet.time, length));
-        // A part without the ones before it follows a loss, which was counted.
-        let mut bytes = open.map(|(.., bytes)| bytes).unwrap_or_default();
-        if !fits(bytes.len(), part.len()) {
+        let fresh = Open { time: packet.time, length, bytes: Vec::new(), counted: packet.lost > 0 };
+        let mut open = match self.open.take() {
+            Some(open) if (open.time, open.length) == (packet.time, length) => open,
+            Some(open) => {
+                events.extend(open.left());
+                fresh
+            }
+            None => fresh,
+        };
+        if !fits(open.bytes.len(), part.len()) {
             return Err("a block of AAC above the limit");
         }
-        bytes.extend_from_slice(part);
-        match (bytes.len() >= length, packet.marker) {
-            (true, _) if bytes.len() == length => events.push(self.unit(packet.time, &bytes)?),
-            (true, _) => return Err("a block of AAC longer than its length"),
-            (false, true) => {}
-            (false, false) => self.open = Some((packet.time, length, bytes)),
+        open.bytes.extend_from_slice(part);
+        match open.bytes.len().cmp(&length) {
+            Ordering::Equal => events.push(self.unit(packet.time, &open.bytes)?),
+            Ordering::Greater => return Err("a block of AAC longer than its length"),
+            Ordering::Less if packet.marker => events.extend(open.left()),
+            Ordering::Less => self.open = Some(open),
         }
         Ok(())
     }

@@ -7,6 +7,9 @@ use paceline_media::video::UNIT_NALS_MAX;
 /// The start code before each NAL unit.
 const START: [u8; 4] = [0, 0, 0, 1];
 
+/// The fault of a fragment whose first one did not arrive.
+const WITHOUT_START: UnitFault = UnitFault::Malformed("a fragment without a start");
+
 /// The codec of NAL units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NalCodec {
@@ -48,6 +51,9 @@ impl NalCodec {
         let short = "a fragment without its header";
         match (self, self.kind(first)) {
             (Self::H264, 1..=23) | (Self::H265, 0..=47) => Ok(Payload::Single(payload)),
+            (Self::H264, 24) | (Self::H265, 48) if rest.is_empty() => {
+                Err("an aggregate that is cut off")
+            }
             (Self::H264, 24) | (Self::H265, 48) => Ok(Payload::Aggregate(rest)),
             (Self::H264, 28) => {
                 let (&[fu], part) = rest.split_first_chunk().ok_or(short)?;
@@ -98,8 +104,21 @@ struct Open {
     fragment: bool,
     /// Whether its first slice begins a picture, if it has one.
     begins: Option<bool>,
-    /// Packets before it are missing, so it may lack its beginning.
-    doubtful: bool,
+    doubt: Doubt,
+}
+
+/// Whether a unit may lack its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Doubt {
+    /// It begins with the packet after the unit before it.
+    #[default]
+    None,
+    /// Packets before it are missing.
+    Missing,
+    /// As `Missing`, and the loss was counted.
+    Counted,
+    /// A unit of this time was left out up to a marker, which may lie within it.
+    Rest(i64),
 }
 
 /// Cuts packets into access units.
@@ -113,37 +132,59 @@ pub(super) struct NalUnits {
     damaged: Option<i64>,
     /// Units do not end at markers: the camera sets them within pictures.
     by_time: bool,
-    /// Nothing arrived before.
-    fresh: bool,
+    /// Of the unit that begins with the next packet.
+    doubt: Doubt,
 }
 
 impl NalUnits {
     pub(super) const fn new(codec: NalCodec) -> Self {
-        Self { codec, open: None, ended: None, damaged: None, by_time: false, fresh: true }
+        Self {
+            codec,
+            open: None,
+            ended: None,
+            damaged: None,
+            by_time: false,
+            doubt: Doubt::Missing,
+        }
     }
 
     pub(super) fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
-        let lost = packet.lost > 0;
-        if lost {
+        if packet.lost > 0 {
             self.lose(packet.time, events);
         }
         let other = self.open.as_ref().is_some_and(|open| open.time != packet.time);
         if other {
             self.change_time(packet.time, events);
         }
+        let ends = packet.marker && !self.by_time;
         if self.damaged == Some(packet.time) {
+            if ends {
+                self.forget_damage();
+            }
             return;
         }
         self.damaged = None;
-        let doubtful = lost || std::mem::take(&mut self.fresh);
         let time = packet.time;
-        let open = self.open.get_or_insert_with(|| Open { time, doubtful, ..Open::default() });
+        let doubt = match std::mem::take(&mut self.doubt) {
+            Doubt::Rest(left) if left == time => Doubt::Counted,
+            Doubt::Rest(_) => Doubt::None,
+            doubt @ (Doubt::None | Doubt::Missing | Doubt::Counted) => doubt,
+        };
+        let open = self.open.get_or_insert_with(|| Open { time, doubt, ..Open::default() });
         if let Err(fault) = open.add(self.codec, packet.payload) {
             // The beginning of its first unit may precede the first packet.
-            let fault = if open.doubtful && open.nals == 0 { UnitFault::Lost } else { fault };
-            self.open = None;
-            self.fail(time, fault, events);
-        } else if packet.marker && !self.by_time && open.begins.is_some() {
+            let torn = open.nals == 0 && fault == WITHOUT_START;
+            let doubt = if torn { open.doubt } else { Doubt::None };
+            (self.open, self.damaged) = (None, Some(time));
+            match doubt {
+                Doubt::None | Doubt::Rest(_) => events.push(RtpEvent::Fault(fault)),
+                Doubt::Missing => events.push(RtpEvent::Fault(UnitFault::Lost)),
+                Doubt::Counted => {}
+            }
+            if ends {
+                self.forget_damage();
+            }
+        } else if ends && open.begins.is_some() {
             self.finish(events);
             self.ended = Some(time);
         }
@@ -151,15 +192,23 @@ impl NalUnits {
 
     /// Notes that packets are missing before one of `time`.
     fn lose(&mut self, time: i64, events: &mut Vec<RtpEvent>) {
+        // Several gaps of one picture are one loss.
+        if self.damaged == Some(time) {
+            return;
+        }
         events.push(RtpEvent::Fault(UnitFault::Lost));
-        if self.open.take().is_some_and(|open| open.time == time) {
-            self.damaged = Some(time);
+        let before = self.open.take().map(|open| open.time);
+        match before {
+            Some(before) if before == time => self.damaged = Some(time),
+            // The loss was counted for the picture before.
+            Some(_) => self.doubt = Doubt::Missing,
+            None => self.doubt = Doubt::Counted,
         }
     }
 
-    fn fail(&mut self, time: i64, fault: UnitFault, events: &mut Vec<RtpEvent>) {
-        self.damaged = Some(time);
-        events.push(RtpEvent::Fault(fault));
+    /// Ends a picture that is left out at its marker: a camera without a clock gives the next one the same time.
+    fn forget_damage(&mut self) {
+        self.doubt = self.damaged.take().map_or(Doubt::None, Doubt::Rest);
     }
 
     /// Ends the open unit before a packet of another time. Parameter sets and SEI without a slice belong to the next picture.
@@ -174,12 +223,14 @@ impl NalUnits {
         let Some(open) = self.open.take() else { return };
         // Pictures of cameras without a clock may have the same time.
         let goes_on = open.begins == Some(false) && self.ended == Some(open.time);
-        self.by_time |= goes_on && !open.doubtful;
-        events.push(match (open.begins, open.doubtful) {
+        let whole = open.doubt == Doubt::None;
+        self.by_time |= goes_on && whole;
+        events.push(match (open.begins, whole) {
             _ if open.fragment => {
                 RtpEvent::Fault(UnitFault::Malformed("a fragment without an end"))
             }
-            (None, _) | (Some(false), true) => RtpEvent::Fault(UnitFault::Lost),
+            (None | Some(false), false) if open.doubt == Doubt::Counted => return,
+            (None, _) | (Some(false), false) => RtpEvent::Fault(UnitFault::Lost),
             _ if goes_on => RtpEvent::Fault(UnitFault::Malformed("a marker within a picture")),
             (Some(_), _) => RtpEvent::Unit { time: open.time, bytes: open.bytes },
         });
@@ -206,10 +257,10 @@ impl Open {
                 }
             }
             Payload::Fragment { header, length, starts, ends, part } => {
-                if starts == self.fragment {
-                    let reason =
-                        if starts { "two fragments at once" } else { "a fragment without a start" };
-                    return Err(UnitFault::Malformed(reason));
+                match (starts, self.fragment) {
+                    (true, true) => return Err(UnitFault::Malformed("two fragments at once")),
+                    (false, false) => return Err(WITHOUT_START),
+                    (true, false) | (false, true) => {}
                 }
                 let header = header.get(..length).filter(|_| starts).unwrap_or_default();
                 if starts {

@@ -38,7 +38,8 @@ pub(super) struct Jpeg {
 
 impl Jpeg {
     pub(super) fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
-        if packet.lost > 0 {
+        // Several gaps of one picture are one loss.
+        if packet.lost > 0 && self.damaged != Some(packet.time) {
             events.push(RtpEvent::Fault(UnitFault::Lost));
             if self.open.take().is_some_and(|open| open.time == packet.time) {
                 self.damaged = Some(packet.time);
@@ -48,7 +49,10 @@ impl Jpeg {
             self.open = None;
             events.push(RtpEvent::Fault(UnitFault::Malformed("a JPEG picture without an end")));
         }
+        // A camera without a clock gives the next picture the same time.
+        let ends = packet.marker;
         if self.damaged == Some(packet.time) {
+            self.damaged = self.damaged.filter(|_| !ends);
             return;
         }
         self.damaged = None;
@@ -56,7 +60,7 @@ impl Jpeg {
             Ok(Some(unit)) => events.push(unit),
             Ok(None) => {}
             Err(fault) => {
-                (self.open, self.damaged) = (None, Some(packet.time));
+                (self.open, self.damaged) = (None, (!ends).then_some(packet.time));
                 // The rest of a picture whose beginning was lost; the loss was counted.
                 if packet.lost == 0 || fault != UnitFault::Lost {
                     events.push(RtpEvent::Fault(fault));

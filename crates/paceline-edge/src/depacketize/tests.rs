@@ -124,11 +124,27 @@ fn a_lost_first_slice_is_noticed_without_a_fragment() {
         [Own(0, true, NEXT.to_vec()), Own(9, false, KEY.to_vec()), Own(9, true, KEY_2.to_vec())];
     let lost = events(H264, &packets, &[1]);
     assert_eq!(units(&lost).len(), 1);
-    assert_eq!(
-        faults(&lost),
-        [UnitFault::Lost, UnitFault::Lost],
-        "once for the gap, once for the rest"
-    );
+    assert_eq!(faults(&lost), [UnitFault::Lost], "once for the gap and the rest");
+    // The end of one picture, and the first slice of the next.
+    let two = [Own(0, false, KEY.to_vec()), Own(0, true, KEY_2.to_vec())];
+    let two = [two.as_slice(), &packets[1..]].concat();
+    assert_eq!(faults(&events(H264, &two, &[1, 2])), [UnitFault::Lost; 2]);
+}
+
+#[test]
+fn several_gaps_of_one_picture_are_one_fault() {
+    let key = [KEY, KEY].concat();
+    let parts = fragments(&key, 2).into_iter();
+    let mut packets: Vec<Own> = parts.map(|part| Own(0, false, part)).collect();
+    packets.push(Own(0, true, KEY_2.to_vec()));
+    packets.push(Own(9, true, NEXT.to_vec()));
+    for lost in [[1, 3], [0, 2], [2, 4]] {
+        let found = events(H264, &packets, &lost);
+        assert_eq!(faults(&found), [UnitFault::Lost], "{lost:?}");
+        assert_eq!(units(&found), [(9, annexb(&[NEXT]))]);
+    }
+    let packets = jpeg(80, 1, &[&[1], &[2], &[3], &[4], &[5]], &[]);
+    assert_eq!(faults(&events(TrackFormat::Jpeg, &packets, &[1, 3])), [UnitFault::Lost]);
 }
 
 #[test]
@@ -147,6 +163,44 @@ fn pictures_of_a_camera_without_a_clock_end_at_their_markers() {
     let packets: Vec<Own> = (0..3).map(|_| Own(7, true, KEY.to_vec())).collect();
     let events = events(H264, &packets, &[]);
     assert_eq!((units(&events).len(), faults(&events)), (3, Vec::new()));
+}
+
+#[test]
+fn a_camera_without_a_clock_loses_one_picture_by_one_packet() {
+    let mut packets: Vec<Own> = Vec::new();
+    for _ in 0..4 {
+        packets.extend(fragments(KEY, 3).into_iter().map(|part| Own(7, false, part)));
+        packets.push(Own(7, true, KEY_2.to_vec()));
+    }
+    for lost in 4..7 {
+        let found = events(H264, &packets, &[lost]);
+        assert_eq!((units(&found).len(), faults(&found)), (3, vec![UnitFault::Lost]), "{lost}");
+    }
+    // A packet that cannot be read, with the marker.
+    packets[7].2 = vec![0x7f, 1];
+    let found = events(H264, &packets, &[]);
+    assert_eq!((units(&found).len(), faults(&found).len()), (3, 1));
+    // The first packet of a picture cannot be read, after one with a loss.
+    for time in [7, 8] {
+        let mut packets = stream();
+        packets.truncate(6);
+        packets.iter_mut().for_each(|packet| packet.0 = 7);
+        packets.push(Own(time, true, vec![0x7f, 1]));
+        assert_eq!(faults(&events(H264, &packets, &[2])).len(), 2);
+    }
+    // A picture without its marker looks like one with the next.
+    let found = events(H264, &packets, &[3]);
+    assert_eq!((units(&found).len(), faults(&found)), (2, vec![UnitFault::Lost]));
+
+    let packets: Vec<Own> = (0..4).flat_map(|_| jpeg(80, 1, &[&[1], &[2], &[3]], &[])).collect();
+    for lost in 3..5 {
+        let found = events(TrackFormat::Jpeg, &packets, &[lost]);
+        assert_eq!((units(&found).len(), faults(&found)), (3, vec![UnitFault::Lost]), "{lost}");
+    }
+    let mut packets = packets;
+    packets[5].2[3] = 9;
+    let found = events(TrackFormat::Jpeg, &packets, &[]);
+    assert_eq!((units(&found).len(), faults(&found).len()), (3, 1));
 }
 
 #[test]
@@ -233,6 +287,33 @@ fn blocks_of_aac_have_a_header_with_their_rate_and_length() {
     assert_eq!(faults(&whole), [UnitFault::Malformed("a packet of AAC that is cut off")]);
     let lost = events(aac, &packets[..3], &[1]);
     assert_eq!((units(&lost).len(), faults(&lost)), (2, vec![UnitFault::Lost]));
+}
+
+#[test]
+fn any_data_of_aac_that_is_left_out_has_a_reason() {
+    let aac = TrackFormat::Aac { rate: 48_000, channels: 2 };
+    let part = |time, marker, data: &[u8]| Own(time, marker, [&[0, 16, 0, 9 << 3], data].concat());
+    let whole = |time| Own(time, true, vec![0, 16, 0, 1 << 3, 1]);
+    let found = |packets: &[Own], lost: &[usize]| {
+        let found = events(aac, packets, lost);
+        (units(&found).len(), faults(&found))
+    };
+    let wrong = |text| vec![UnitFault::Malformed(text)];
+    let size = "a packet of AAC whose headers are none, or have another size than 16 bits";
+    assert_eq!(found(&[Own(0, true, vec![0, 0, 1, 2])], &[]), (0, wrong(size)));
+    assert_eq!(found(&[Own(0, true, vec![0, 8, 1, 2])], &[]), (0, wrong(size)));
+    let end = "a block of AAC without its last fragment";
+    assert_eq!(found(&[part(0, true, &[1, 2])], &[]), (0, wrong(end)));
+    assert_eq!(found(&[part(0, false, &[1, 2]), whole(1_024)], &[]), (1, wrong(end)));
+    assert_eq!(found(&[part(0, false, &[1, 2]), whole(0)], &[]), (1, wrong(end)));
+    let other = Own(0, true, vec![0, 16, 0, 3 << 3, 1]);
+    let twice = vec![UnitFault::Malformed(end); 2];
+    assert_eq!(found(&[part(0, false, &[1, 2]), other], &[]), (0, twice));
+    // The fragments after a loss are of the same block.
+    let four = [0, 1, 2, 3].map(|at| part(0, at == 3, &[at, 1]));
+    for lost in 0..3 {
+        assert_eq!(found(&four, &[lost]), (0, vec![UnitFault::Lost]), "{lost}");
+    }
 }
 
 /// Returns packets of a JPEG picture with a Q, of scan data in `parts`.
