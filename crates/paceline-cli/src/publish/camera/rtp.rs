@@ -41,6 +41,8 @@ struct Playback {
     payload_type: u8,
     /// A note said that packets of another type arrive.
     noted: bool,
+    /// The number of discarded packets at which the next note is due.
+    note_at: u64,
     rate: u32,
     hz: Option<f64>,
     /// The arrival of its last packet, in nanoseconds since the beginning.
@@ -108,9 +110,10 @@ impl RtpReader {
                 order: PacketOrder::default(),
                 payload_type: found.payload_type,
                 noted: false,
+                note_at: 1,
                 arrived: 0,
                 rate: found.rate,
-                hz: found.hz.map(f64::from),
+                hz: found.hz,
             });
         }
         let rates: Vec<u32> = playbacks.iter().map(|track| track.rate).collect();
@@ -175,6 +178,13 @@ impl Playback {
             }
             return false;
         };
+        let discarded = self.order.discarded();
+        if discarded >= self.note_at {
+            self.note_at = discarded.saturating_mul(10);
+            show::note(&format!(
+                "{name}: {discarded} packets came too late, twice, or from another sender, and are left out"
+            ));
+        }
         self.order.push(ArrivedPacket {
             sequence: header.sequence_number(),
             time: header.timestamp(),
