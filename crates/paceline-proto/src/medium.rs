@@ -13,8 +13,9 @@
 //! - A link sends at the least rate until it has an allotment, and keeps what it has until a manager changes it.
 //! - The manager lowers some links first, and raises others once the lowered ones have announced their new rate.
 //! - Each change of the members begins a new *term*. Nothing is raised until every link has announced its rate in this
-//!   term, or after [`DETECTION`] without it. So a new manager gives nothing twice.
+//!   term, or after [`DETECTION`] without it. So a new manager gives nothing twice. Allotments of earlier terms are void.
 //! - The rate of a link that is gone counts for [`DETECTION`], because its node may still send.
+//! - A link that has lost all its neighbours sends at the least rate, and applies nothing that a manager has announced before.
 //! - Two managers, each on one side of a partition, may together allot more than the capacity. When the partition heals, the one with the
 //!   lower identity takes over the links of the other. Links then lose what their contracts do not need, and if that is not
 //!   enough, contracts: the links with the lowest identities keep theirs.
@@ -41,9 +42,12 @@ const PARTS: u64 = 32;
 const PARTS_TO_JOIN: u64 = 2;
 /// The time after which a silent or lost link is no longer waited for.
 ///
-/// A hop counts as down after a silence of 1.8 s; links that are gone for all nodes have stopped by then.
+/// A hop whose ends both send at 200 kbit/s or more is down after a silence of 1.8 s: a link that has lost all its neighbours
+/// then sends at the least rate. On a slower hop it may notice later than this ([`crate::ProbeInterval`]), and still
+/// send at a rate that others have got.
 pub const DETECTION: Duration = Duration::from_secs(3);
-/// The most links of one medium; others keep the least rate, and get no contracts.
+/// The most links of one medium to which its manager gives rates. Others keep the least rate, which counts, and the contracts that
+/// fit it; the manager gives the others less for it, but no less than their contracts need.
 pub const MEDIUM_LINKS_MAX: usize = 30;
 const _: () = assert!(MEDIUM_LINKS_MAX as u64 == PARTS - PARTS_TO_JOIN, "each has the least rate");
 
@@ -90,7 +94,7 @@ pub(crate) type LinkKey = (NodeId, u32);
 /// The announcement of a link. Rates are in bits per second.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Holding {
-    /// The manager that it follows, and the term in which it has announced that.
+    /// The manager that it follows, and the term in which it has announced that, or for which it waits.
     pub(crate) manager: NodeId,
     pub(crate) term: u64,
     /// The number of the last allotment of that manager that it has applied.

@@ -69,6 +69,9 @@ fn link(link: &Bound<'_, PyAny>) -> PyResult<LinkConfig> {
     }
     if let Some(name) = link.getattr("medium")?.extract::<Option<String>>()? {
         config = config.medium(medium(link, &name)?);
+        if link.getattr("medium_bits_per_s")?.is_none() {
+            config = config.medium_follows_capacity();
+        }
     }
     if let Some(policy) = link.getattr("policy")?.extract::<Option<String>>()? {
         let policy = Policy::offered(&policy)

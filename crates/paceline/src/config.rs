@@ -42,6 +42,8 @@ pub struct LinkConfig {
     pub(crate) measured: Option<LinkCapacity>,
     /// The medium that it shares with other links.
     pub(crate) medium: Option<Medium>,
+    /// A change of the capacity changes that of the medium, too.
+    pub(crate) medium_follows_capacity: bool,
     /// A capacity in bits per second that is too small.
     pub(crate) too_thin: Option<u64>,
     pub(crate) policy: Policy,
@@ -125,6 +127,23 @@ impl LinkConfig {
     #[must_use]
     pub fn medium(mut self, medium: Medium) -> Self {
         self.medium = Some(medium);
+        self
+    }
+
+    /// Lets the capacity of the [medium](Self::medium) follow that of this link: [`Node::set_capacity`](crate::Node::set_capacity)
+    /// changes both. Otherwise the medium keeps its own.
+    ///
+    /// ```
+    /// use paceline::{Capacity, LinkConfig, Medium};
+    ///
+    /// let capacity = Capacity::from_bits_per_s(2_000_000)?;
+    /// let radio = LinkConfig::new("radio").connect("tcp/192.0.2.7:7600").capacity(capacity);
+    /// radio.medium(Medium::new("field-radio", capacity)).medium_follows_capacity().check()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn medium_follows_capacity(mut self) -> Self {
+        self.medium_follows_capacity = true;
         self
     }
 

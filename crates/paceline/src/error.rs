@@ -138,8 +138,20 @@ pub enum CapacityError {
     #[error("link '{0}' measures its capacity; reopen the node with a fixed one, such as 2mbit")]
     Measured(String),
     /// The capacity is too low for the medium of the link.
-    #[error("medium '{0}' needs a capacity of at least 64 kbit/s, not {1}")]
-    Medium(String, Capacity),
+    #[error(
+        "link '{}': its medium '{}' needs a capacity of at least 64 kbit/s, not {capacity}; give that, or give the medium a \
+         capacity of its own",
+        escape(link),
+        escape(medium)
+    )]
+    Medium {
+        /// The name of the link.
+        link: String,
+        /// The name of the medium.
+        medium: String,
+        /// The capacity that is too low.
+        capacity: Capacity,
+    },
     /// The guarantees of the link's classes exceed the capacity.
     #[error("link '{0}': {1}")]
     Classes(String, ClassError),
@@ -155,6 +167,18 @@ pub enum ClassesError {
     /// The node has no link of this name.
     #[error("link '{0}': this node has no link of that name")]
     UnknownLink(String),
+    /// The link has a medium, whose links have no classes.
+    #[error(
+        "link '{}' shares the medium '{}', so it can have no classes; remove the classes, or reopen the node without the medium",
+        escape(link),
+        escape(medium)
+    )]
+    Medium {
+        /// The name of the link.
+        link: String,
+        /// The name of the medium.
+        medium: String,
+    },
     /// A class contradicts itself or another class.
     #[error("link '{0}': {1}")]
     Class(String, ClassError),

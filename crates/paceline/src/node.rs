@@ -318,13 +318,15 @@ impl Node {
     /// Sets the capacity of the link named `link`.
     ///
     /// Admission uses the new capacity from now on: the node refuses subscriptions that no longer
-    /// fit, and grants refused ones that now do.
+    /// fit, and grants refused ones that now do. The capacity of the link's [medium](crate::LinkConfig::medium) bounds it, and
+    /// changes only if it [follows](crate::LinkConfig::medium_follows_capacity).
     ///
     /// # Errors
     /// Returns a [`CapacityError`] if
     /// - there is no such link,
-    /// - the link was opened without a capacity,
-    /// - the guarantees of its classes exceed `capacity`, or
+    /// - the link was opened without a capacity, or with a measured one,
+    /// - the guarantees of its classes exceed `capacity`,
+    /// - its medium follows it and `capacity` is below 64 kbit/s, or
     /// - the node is closed.
     pub fn set_capacity(&self, link: &str, capacity: Capacity) -> Result<(), CapacityError> {
         let (reply, answer) = std::sync::mpsc::channel();
@@ -342,8 +344,8 @@ impl Node {
     /// restart.
     ///
     /// # Errors
-    /// [`ClassesError`] if there is no such link, if the classes contradict each other, or if the
-    /// node is closed.
+    /// [`ClassesError`] if there is no such link, if it has a medium, if the classes contradict each other, or if
+    /// the node is closed.
     pub fn set_classes(&self, link: &str, classes: Vec<LinkClass>) -> Result<(), ClassesError> {
         let (reply, answer) = std::sync::mpsc::channel();
         let command = Command::SetClasses { link: link.to_owned(), classes, reply };

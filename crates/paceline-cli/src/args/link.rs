@@ -122,6 +122,9 @@ impl LinkSpec {
         // Checked when it was read.
         if let Ok(Some(medium)) = self.medium.of(self.capacity) {
             link = link.medium(medium);
+            if self.medium.capacity.is_none() {
+                link = link.medium_follows_capacity();
+            }
         }
         if let Some(bytes) = self.buffer {
             link = link.buffer_bytes(bytes);

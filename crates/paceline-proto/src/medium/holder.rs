@@ -12,7 +12,8 @@ const MANAGERS_MAX: usize = 64;
 pub(crate) struct Holder {
     key: LinkKey,
     holding: Holding,
-    /// The last term and allotment of each other manager that it has followed: their records may be old when they return.
+    /// The next term and the last allotment of each other manager that it has followed: their records may be old when they
+    /// return.
     past: BTreeMap<NodeId, (u64, u64)>,
 }
 
@@ -34,9 +35,26 @@ impl Holder {
         (self.holding.need, self.holding.wants) = (need, wants);
     }
 
-    /// Sets the highest rate that it can use.
+    /// Sets the highest rate that it can use, and lowers its rate to that.
     pub(crate) const fn set_most(&mut self, most: u64) {
         self.holding.most = most;
+        self.lower(most);
+    }
+
+    /// Lowers its rate to `most` bits per second.
+    pub(crate) const fn lower(&mut self, most: u64) {
+        if self.holding.holds > most {
+            self.holding.holds = most;
+        }
+    }
+
+    /// Lowers its rate to `least`, because it has lost all its neighbours. Managers give its rate to others, so it follows
+    /// none again before that one has begun a new term: records of the last term may be old.
+    pub(crate) fn lose_neighbours(&mut self, least: u64) {
+        self.lower(least);
+        self.set_need(0, 0);
+        let past = self.past.values_mut().map(|(term, _)| term);
+        past.chain([&mut self.holding.term]).for_each(|term| *term = term.saturating_add(1));
     }
 
     /// Follows the manager, whose last announcement is `allotments`. [`Self::holding`] has the rate that results. Call
@@ -47,13 +65,13 @@ impl Holder {
             if self.past.len() >= MANAGERS_MAX {
                 self.past.pop_first();
             }
-            self.past.insert(before, (term, seen));
+            self.past.insert(before, (term.saturating_add(1), seen));
             let (term, seen) = self.past.remove(&manager).unwrap_or_default();
             self.holding = Holding { manager, term, seen, ..self.holding };
         }
         let Some(Allotments { term, links }) = allotments else { return };
         if *term < self.holding.term {
-            // A record from before the last time that this link followed it. A node that restarts has a new identity.
+            // A record from before this link left or lost it. A node that restarts has a new identity.
             return;
         }
         self.holding.term = *term;

@@ -5,12 +5,15 @@ use super::{
 };
 use crate::ids::NodeId;
 use paceline_sched::{Duration, Instant};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The least part of its least rate that a link without contracts keeps.
 const IDLE_PARTS: u64 = 16;
-/// The time in which a new manager learns of the links whose nodes it does not know yet.
+/// The time in which a new manager learns of the links whose nodes it does not know yet. It is not longer for slow links.
 const HEARING: Duration = Duration::from_secs(1);
+/// The most terms that links wait for: a wrong announcement does not use up their numbers.
+const WAITED_MOST: u64 = 1 << 32;
 /// Rates are shared in steps of the fraction 1/`STEPS` of the capacity, so that small changes move nothing.
 const STEPS: u64 = 256;
 
@@ -34,6 +37,8 @@ struct Entry {
     given: Allotment,
     /// The time at which the link was gone.
     lost: Option<Instant>,
+    /// False for a link beyond [`MEDIUM_LINKS_MAX`]: its rate counts, but nothing is given to it.
+    member: bool,
 }
 
 impl Ledger {
@@ -49,8 +54,8 @@ impl Ledger {
         if self.number > self.term { self.number } else { self.term }
     }
 
-    /// Follows the announcements of the links that are reachable, on a medium of `capacity` bits per second. Those beyond
-    /// [`MEDIUM_LINKS_MAX`] are left out.
+    /// Follows the announcements of the links that are reachable, on a medium of `capacity` bits per second. Nothing is given to
+    /// those beyond [`MEDIUM_LINKS_MAX`], but their rates count.
     pub(crate) fn follow(
         &mut self,
         now: Instant,
@@ -83,7 +88,7 @@ impl Ledger {
         ends.filter(|at| now < *at).min().unwrap_or(Instant::FAR)
     }
 
-    /// Notes the links that are there. Members that join begin a new term.
+    /// Notes the links that are there. Members that join begin a new term, and so do those that wait for one.
     fn note(&mut self, now: Instant, links: &BTreeMap<LinkKey, Holding>) {
         for (key, entry) in &mut self.links {
             if !links.contains_key(key) {
@@ -91,16 +96,43 @@ impl Ledger {
             }
         }
         self.links.retain(|_, entry| entry.lost.is_none_or(|since| now < since + DETECTION));
-        let mut joins = false;
-        for (key, holding) in links.iter().take(MEDIUM_LINKS_MAX) {
-            let new = Entry { holding: *holding, given: Allotment::default(), lost: Some(now) };
+        let (mut joins, mut waited) = (false, 0);
+        for (key, holding) in links {
+            let given = Allotment::default();
+            let new = Entry { holding: *holding, given, lost: Some(now), member: false };
             let entry = self.links.entry(*key).or_insert(new);
-            joins |= entry.lost.take().is_some();
-            entry.holding = *holding;
+            joins |= entry.member && entry.lost.is_some();
+            (entry.lost, entry.holding) = (None, *holding);
+            if holding.manager == self.me && holding.term < self.term.saturating_add(WAITED_MOST) {
+                waited = holding.term.max(waited);
+            }
         }
-        if joins {
-            (self.term, self.begun) = (self.term + 1, now);
+        joins |= self.accept(now);
+        if joins || waited > self.term {
+            (self.term, self.begun) = (waited.max(self.term.saturating_add(1)), now);
+            // Links that announce this term have not applied what they did not follow before, and never will.
+            self.links.values_mut().for_each(|entry| entry.given.number = 0);
         }
+    }
+
+    /// Makes links members while there are less than [`MEDIUM_LINKS_MAX`]: those with the highest rates first, which another
+    /// manager has given to them. Nobody keeps its place before all links are known. Returns true if there is a new member.
+    fn accept(&mut self, now: Instant) -> bool {
+        let hears = now < self.hears_until;
+        let is_open = |entry: &Entry| entry.lost.is_none() && (hears || !entry.member);
+        let kept = self.links.values().filter(|entry| entry.member && !is_open(entry)).count();
+        let open = self.links.iter().filter(|(_, entry)| is_open(entry));
+        let mut open: Vec<(Reverse<u64>, LinkKey)> =
+            open.map(|(key, entry)| (Reverse(entry.holding.holds), *key)).collect();
+        open.sort_unstable();
+        let mut joins = false;
+        for (place, (_, key)) in (kept..).zip(open) {
+            let Some(entry) = self.links.get_mut(&key) else { continue };
+            let member = place < MEDIUM_LINKS_MAX;
+            joins |= member && !entry.member;
+            entry.member = member;
+        }
+        joins
     }
 
     const fn follows(&self, entry: &Entry) -> bool {
@@ -121,13 +153,14 @@ impl Ledger {
 
     /// Returns true while links may have more than they have announced, or may be unknown.
     fn is_collecting(&self, now: Instant) -> bool {
-        let silent = |entry: &Entry| entry.lost.is_none() && !self.follows(entry);
+        let silent = |entry: &Entry| entry.member && entry.lost.is_none() && !self.follows(entry);
         now < self.hears_until || now < self.begun + DETECTION && self.links.values().any(silent)
     }
 
     /// Returns the rate that each link should have, and true if its contracts may need more.
     fn targets(&self, capacity: u64) -> BTreeMap<LinkKey, (u64, bool)> {
-        let present = || self.links.iter().filter(|(_, entry)| self.follows(entry));
+        let is_present = |entry: &Entry| entry.member && self.follows(entry);
+        let present = || self.links.iter().filter(|(_, entry)| is_present(entry));
         let need = |entry: &Entry| entry.holding.need.min(entry.holding.holds);
         let all = allottable(capacity);
         let needs = present().fold(0, |sum: u64, (_, entry)| sum.saturating_add(need(entry)));
@@ -142,11 +175,14 @@ impl Ledger {
             let needs = present().map(|(key, entry)| (*key, need(entry))).collect();
             return forced(all, least_rate(capacity), needs);
         }
-        let room = capacity.saturating_sub(needs).saturating_sub(least_rate(capacity));
+        let beyond = self.links.values().filter(|entry| !entry.member);
+        let beyond = beyond.fold(0, |sum: u64, entry| sum.saturating_add(self.counted(entry)));
+        let taken = needs.saturating_add(beyond).saturating_add(least_rate(capacity));
+        let room = capacity.saturating_sub(taken);
         let kept = idles.min(room.max(idles / IDLE_PARTS));
         let least = |entry: &Entry| need(entry) + part(idle(entry), kept, idles);
-        // Links that are gone, and those that do not answer.
-        let others = self.links.values().filter(|entry| !self.follows(entry));
+        // Links that are gone, those that do not answer, and those beyond the limit.
+        let others = self.links.values().filter(|entry| !is_present(entry));
         let others = others.fold(0, |sum: u64, entry| sum.saturating_add(self.counted(entry)));
         let mut rest = all.saturating_sub(others).saturating_sub(needs + kept);
         let mut targets = BTreeMap::new();

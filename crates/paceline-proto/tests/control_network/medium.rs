@@ -141,6 +141,45 @@ fn another_node_takes_over_when_the_manager_dies() {
 }
 
 #[test]
+fn a_link_that_lost_all_its_neighbours_returns_at_the_least_rate() {
+    let mut air = Air::new(4, &[(0, 3), (1, 3), (2, 3)]);
+    let first = air.request(0, 3, "first");
+    air.run(1_500);
+    for away in [500, 2_900, 4_000, 6_000] {
+        air.net.part(1, 3);
+        air.run(away);
+        assert_eq!(air.net.nodes[1].medium("radio"), None);
+        assert_eq!(air.net.seen[1].rates["radio"], CAPACITY / 32, "{away}");
+        air.join(1, 3);
+        for _ in 0..500 {
+            air.run(10);
+            assert!(air.sum() <= CAPACITY, "after {away} ms: {}", air.sum());
+        }
+        let rates = [0, 1, 2, 3].map(|node| air.net.seen[node].rates["radio"]);
+        assert!(air.sum() > ALL * 9 / 10 && rates[1] > CAPACITY / 16, "{rates:?}");
+    }
+    assert!(air.is_granted(first));
+}
+
+#[test]
+fn the_rate_of_a_link_never_exceeds_its_own_capacity() {
+    let mut net = Net::new(2);
+    for node in 0..2 {
+        net.nodes[node].set_medium("radio", medium(CAPACITY));
+        net.drain(node);
+    }
+    let radio = |bits| link("radio", Some(bits / 8));
+    net.join_over(0, 1, radio(9_600), radio(CAPACITY));
+    net.drain(0);
+    net.settle();
+    assert_eq!(net.seen[0].rates["radio"], 9_600, "less than the least rate of the medium");
+    net.run(Duration::from_secs(4));
+    let rates = [0, 1].map(|node| net.nodes[node].medium("radio").unwrap().1);
+    assert!(rates[0] == 9_600 && rates[1] > ALL * 4 / 10, "{rates:?}");
+    assert_eq!(net.seen[0].rates["radio"], 9_600);
+}
+
+#[test]
 fn a_healed_partition_keeps_the_contracts_that_fit() {
     let mut air = Air::new(4, &[(0, 1), (1, 2), (2, 3)]);
     air.net.part(1, 2);

@@ -2,10 +2,10 @@
 
 use crate::sums;
 use crate::support::{SOON, free_endpoint, pair, wait_until};
-use paceline::class::CapacityError;
+use paceline::class::{CapacityError, ClassesError, LinkClass};
 use paceline::contract::RefusalReason;
 use paceline::{
-    Capacity, LinkConfig, Node, OpenError, PublishError, SubscribeError, SubscriberEvent,
+    Capacity, LinkConfig, Medium, Node, OpenError, PublishError, SubscribeError, SubscriberEvent,
 };
 use std::time::Duration;
 
@@ -79,6 +79,36 @@ fn a_capacity_can_change_only_on_links_that_have_one() {
     let again = robot.clone();
     robot.close();
     assert_eq!(again.set_capacity("radio", capacity), Err(CapacityError::Closed));
+}
+
+#[test]
+fn the_capacity_of_a_medium_follows_that_of_a_link_only_if_it_is_not_given() {
+    let bits = |bits| Capacity::from_bits_per_s(bits).unwrap();
+    for (follows, medium) in [(false, 1_875_000), (true, 937_500)] {
+        let (robot, _operator) = pair(|link| {
+            let link = link.capacity(bits(2_000_000)).medium(Medium::new("air", bits(2_000_000)));
+            if follows { link.medium_follows_capacity() } else { link }
+        });
+        let capacity = || {
+            let status = robot.status(SOON);
+            let link = status.iter().find(|node| node.name == "robot")?.links.first()?;
+            Some((link.medium.as_ref()?.capacity_bits_per_s, link.capacity_bits_per_s))
+        };
+        wait_until("it has a medium", || capacity() == Some((1_875_000, Some(2_000_000))));
+        robot.set_capacity("radio", bits(1_000_000)).unwrap();
+        wait_until("it follows", || capacity() == Some((medium, Some(1_000_000))));
+        robot.set_capacity("radio", bits(3_000_000)).unwrap();
+        let most = if follows { 3_000_000 } else { 2_000_000 };
+        wait_until("the medium bounds it", || capacity().is_some_and(|it| it.1 == Some(most)));
+        let low = robot.set_capacity("radio", bits(9_600)).err().map(|it| it.to_string());
+        let error =
+            "link 'radio': its medium 'air' needs a capacity of at least 64 kbit/s, not 9.6 kbit/s";
+        assert_eq!(low.is_some_and(|it| it.starts_with(error)), follows);
+        let video = LinkClass { name: "video".to_owned(), ..LinkClass::default() };
+        let error = robot.set_classes("radio", vec![video]).unwrap_err();
+        let (link, medium) = ("radio".to_owned(), "air".to_owned());
+        assert_eq!(error, ClassesError::Medium { link, medium });
+    }
 }
 
 #[test]

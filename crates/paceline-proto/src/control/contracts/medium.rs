@@ -40,8 +40,9 @@ pub(in crate::control) struct State {
 struct Own {
     index: u32,
     medium: Medium,
-    /// `None` while the link has no neighbour.
-    holder: Option<Holder>,
+    holder: Holder,
+    /// True while the link has a neighbour.
+    present: bool,
     /// The reservations, and the least rate that they need.
     need: (Amounts, u64),
     /// The rate that a refused request wants, and the end of that.
@@ -69,14 +70,17 @@ impl Control {
         let link = cut(link);
         let medium = Medium { name: cut(&medium.name), ..medium };
         let index = u32::try_from(self.contracts.media.links.len()).unwrap_or(u32::MAX);
-        let bits = least_rate(medium.capacity.bits_per_s());
-        let (holder, need, wants) = (None, (Amounts::default(), 0), None);
-        let new = Own { index, medium: medium.clone(), holder, need, wants };
+        let capacity = medium.capacity.bits_per_s();
+        let holder = Holder::new((self.me, index), (least_rate(capacity), capacity));
+        let (need, wants) = ((Amounts::default(), 0), None);
+        let new = Own { index, medium: medium.clone(), holder, present: false, need, wants };
         let own = self.contracts.media.links.entry(link.clone()).or_insert(new);
         own.medium = medium;
         let access = own.medium.access;
         self.contracts.admission.links.set_access(&link, access);
-        if own.holder.is_none() {
+        if !own.present {
+            own.holder.lower(least_rate(capacity));
+            let bits = own.holder.holding().holds;
             self.allot(&link, bits);
         }
         self.follow_links();
@@ -86,10 +90,9 @@ impl Control {
     /// if the link has no medium, or no neighbour.
     #[must_use]
     pub fn medium(&self, link: &str) -> Option<(MediumView, u64)> {
-        let own = self.contracts.media.links.get(link)?;
-        let holds = own.holder.as_ref()?.holding().holds;
+        let own = self.contracts.media.links.get(link).filter(|own| own.present)?;
         let members = Members::of(&self.membership.registry, &own.medium.name);
-        Some((members.view(&own.medium)?, holds))
+        Some((members.view(&own.medium)?, own.holder.holding().holds))
     }
 
     /// Follows the managers of the media of this node, and keeps the ledgers of its own.
@@ -128,19 +131,24 @@ impl Control {
         let Some(own) = contracts.media.links.get_mut(link) else { return };
         let members = Members::of(&membership.registry, &own.medium.name);
         let key = (me, own.index);
+        let capacity = own.medium.capacity.bits_per_s();
         if !present {
-            if own.holder.take().is_some() {
+            if std::mem::take(&mut own.present) {
+                own.holder.lose_neighbours(least_rate(capacity));
                 (own.wants, own.need) = (None, (Amounts::default(), 0));
-                let (index, least) = (own.index, least_rate(own.medium.capacity.bits_per_s()));
-                self.announce(Change::Remove(EntryKey::Medium(index)), None);
-                self.set_rate(link, least);
+                let bits = own.holder.holding().holds;
+                self.announce(Change::Remove(EntryKey::Medium(key.1)), None);
+                self.set_rate(link, bits);
             }
             return;
         }
-        let capacity = members.capacity().unwrap_or(own.medium.capacity.bits_per_s());
         let most = links.nominal(link).unwrap_or(own.medium.capacity).bits_per_s();
-        let holder =
-            own.holder.get_or_insert_with(|| Holder::new(key, (least_rate(capacity), most)));
+        let returns = !std::mem::replace(&mut own.present, true);
+        if returns {
+            let capacity = members.capacity().map_or(capacity, |it| it.min(capacity));
+            own.holder.lower(least_rate(capacity));
+        }
+        let holder = &mut own.holder;
         let reserved = links.reserved(reservations, link);
         if own.need.0 != reserved {
             own.need = (reserved, links.least(reservations, link));
@@ -155,7 +163,7 @@ impl Control {
         let allotments = membership.registry.record(me).and_then(|it| it.media.get(&key.1));
         let allotments = allotments.and_then(|it| it.allotments.clone());
         let medium = own.medium.clone();
-        if holding.holds != before {
+        if returns || holding.holds != before {
             self.set_rate(link, holding.holds);
         }
         self.announce_medium(
@@ -170,23 +178,24 @@ impl Control {
         let members = Members::of(&membership.registry, name);
         let media = &mut contracts.media;
         let first = members.first().filter(|(key, _)| key.0 == me);
-        let Some(((key, link), capacity)) = first.zip(members.capacity()) else {
-            media.ledgers.remove(name);
-            return;
-        };
-        let last = media.last.entry(name.to_owned()).or_default();
-        let new = || Ledger::new(now, me, *last);
-        let ledger = media.ledgers.entry(name.to_owned()).or_insert_with(new);
-        ledger.follow(now, capacity, &members.holdings());
-        *last = ledger.last();
-        let link = MediumLink { allotments: Some(ledger.allotments()), ..link.clone() };
-        // An entry that is no longer the first one of a manager has no allotments.
+        // An entry that is not the first one of a manager has no allotments.
+        let is_first = |key| first.is_some_and(|(it, _)| it == key);
         let others =
-            members.of_node(me).filter(|(other, it)| *other != key && it.allotments.is_some());
-        let others: Vec<(LinkKey, MediumLink)> =
+            members.of_node(me).filter(|(key, it)| !is_first(*key) && it.allotments.is_some());
+        let mut changed: Vec<(LinkKey, MediumLink)> =
             others.map(|(key, it)| (key, MediumLink { allotments: None, ..it.clone() })).collect();
-        self.announce_medium(key, link);
-        others.into_iter().for_each(|(key, link)| self.announce_medium(key, link));
+        if let Some(((key, link), capacity)) = first.zip(members.capacity()) {
+            let last = media.last.entry(name.to_owned()).or_default();
+            let new = || Ledger::new(now, me, *last);
+            let ledger = media.ledgers.entry(name.to_owned()).or_insert_with(new);
+            ledger.follow(now, capacity, &members.holdings());
+            *last = ledger.last();
+            changed
+                .push((key, MediumLink { allotments: Some(ledger.allotments()), ..link.clone() }));
+        } else {
+            media.ledgers.remove(name);
+        }
+        changed.into_iter().for_each(|(key, link)| self.announce_medium(key, link));
     }
 
     fn announce_medium(&mut self, (_, index): LinkKey, link: MediumLink) {

@@ -17,7 +17,7 @@ const JOIN_EVERY: Duration = Duration::from_secs(4);
 /// The events of a history.
 #[derive(Clone, Copy, PartialEq)]
 enum Faults {
-    /// Nodes join and crash.
+    /// Nodes join and crash, or lose all their neighbours and return.
     Crashes,
     /// The network falls into two parts, too, and heals.
     Partitions,
@@ -45,13 +45,23 @@ fn run(seed: u64, faults: Faults) -> Network {
                 net.join(id);
             }
             (1, Some(one)) if ids.len() > 1 => net.kill(one),
+            (4, Some(one)) if faults == Faults::Crashes && net.isolated().is_empty() => {
+                net.isolate(one);
+            }
+            (4 | 5, _) if faults == Faults::Partitions => net.heal(),
+            // A return is a join.
+            (5, _) if joined.is_none_or(|at| net.now >= at + JOIN_EVERY) => {
+                for id in net.isolated() {
+                    joined = Some(net.now);
+                    net.unite(id);
+                }
+            }
             // The manager crashes more often than others.
             (2, _) if ids.len() > 1 => net.kill(ids[0]),
             (3, _) if faults == Faults::Partitions => {
                 let by = choice.below(3) + 2;
                 net.part(|id| id % by == 0);
             }
-            (4 | 5, _) if faults == Faults::Partitions => net.heal(),
             (6..=8, Some(one)) => net.release(one),
             (_, Some(one)) => net.request(one, 20_000 + choice.below(600_000)),
             (_, None) => {}
@@ -65,6 +75,9 @@ fn run(seed: u64, faults: Faults) -> Network {
             }
         }
     }
+    let joined = net.now + JOIN_EVERY;
+    while net.advance(joined) {}
+    net.isolated().into_iter().for_each(|id| net.unite(id));
     net
 }
 

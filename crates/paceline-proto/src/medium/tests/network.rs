@@ -2,7 +2,7 @@
 //!
 //! The announcements of a node reach each other node in order, each after a delay of its own, and only on the same side of a
 //! partition. A node notices the loss of others with a delay, too. After a partition, a node may trust an old
-//! announcement until the new one arrives.
+//! announcement until the new one arrives. A node that loses all its neighbours and returns finds old records of any age.
 
 use crate::ids::NodeId;
 use crate::medium::{Allotments, Holder, Holding, Ledger, LinkKey, allottable, least_rate};
@@ -10,6 +10,8 @@ use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 pub(super) const CAPACITY: u64 = 2_000_000;
+/// The lowest side of a node without neighbours.
+const ALONE: u64 = 1 << 32;
 
 /// A reproducible source of random numbers.
 pub(super) struct Random(pub(super) u64);
@@ -47,6 +49,8 @@ struct Node {
     ledger: Option<Ledger>,
     last: u64,
     record: Record,
+    /// All records so far.
+    records: Vec<Record>,
     known: BTreeMap<u64, Known>,
     /// The rate that a request waits for, and the end of the wait.
     waits: Option<(u64, Instant)>,
@@ -86,8 +90,9 @@ impl Network {
     pub(super) fn join(&mut self, id: u64) {
         let holder = Holder::new(key(id), (least_rate(CAPACITY), CAPACITY));
         let record = Record { holding: holder.holding(), allotments: None };
-        let known = BTreeMap::new();
-        self.nodes.insert(id, Node { holder, ledger: None, last: 0, record, known, waits: None });
+        let (known, records) = (BTreeMap::new(), Vec::new());
+        let node = Node { holder, ledger: None, last: 0, record, records, known, waits: None };
+        self.nodes.insert(id, node);
         self.sides.insert(id, 0);
         for other in self.ids() {
             self.meet(id, other);
@@ -130,6 +135,50 @@ impl Network {
         }
     }
 
+    /// A node loses all its neighbours: it lowers its rate at once, and the others notice later.
+    pub(super) fn isolate(&mut self, id: u64) {
+        self.sides.insert(id, ALONE + id);
+        for other in self.ids() {
+            self.lose(other, id);
+        }
+        let Some(node) = self.nodes.get_mut(&id) else { return };
+        for known in node.known.values_mut() {
+            known.reachable = false;
+            known.turns.clear();
+            known.arriving.clear();
+        }
+        node.holder.lose_neighbours(least_rate(CAPACITY));
+        (node.waits, node.ledger) = (None, None);
+        node.record = Record { holding: node.holder.holding(), allotments: None };
+    }
+
+    /// Returns the nodes without neighbours.
+    pub(super) fn isolated(&self) -> Vec<u64> {
+        self.ids().into_iter().filter(|id| self.is_alone(*id)).collect()
+    }
+
+    fn is_alone(&self, id: u64) -> bool {
+        self.sides.get(&id).is_some_and(|side| *side >= ALONE)
+    }
+
+    /// A node without neighbours returns. Before the present record of each other node, it gets an old one of any age.
+    pub(super) fn unite(&mut self, id: u64) {
+        self.sides.insert(id, 0);
+        for other in self.ids() {
+            self.meet(id, other);
+            self.meet(other, id);
+            let at = self.now + Duration::from_millis(1);
+            let records = self.nodes.get(&other).map_or(&[][..], |node| &node.records);
+            let age = self.random.below(records.len() as u64);
+            let old = records.get(usize::try_from(age).unwrap()).cloned();
+            let known = self.nodes.get_mut(&id).and_then(|node| node.known.get_mut(&other));
+            known
+                .zip(old)
+                .into_iter()
+                .for_each(|(known, old)| known.arriving.push_front((at, old)));
+        }
+    }
+
     /// Separates the nodes of which `side` is true from the others.
     pub(super) fn part(&mut self, side: impl Fn(u64) -> bool) {
         let before = self.sides.clone();
@@ -149,8 +198,12 @@ impl Network {
         self.part(|_| false);
     }
 
-    /// A request for `bits` more arrives: it is granted if it fits, waits for the manager if it could fit, or is refused.
+    /// A request for `bits` more arrives: it is granted if it fits, waits for the manager if it could fit, or is refused. Without
+    /// neighbours there are none.
     pub(super) fn request(&mut self, id: u64, bits: u64) {
+        if self.is_alone(id) {
+            return;
+        }
         let until = self.now + Duration::from_millis(1_500);
         let attainable = self.attainable(id);
         let Some(node) = self.nodes.get_mut(&id) else { return };
@@ -190,6 +243,9 @@ impl Network {
 
     /// Lets a node follow what it knows, and announces the result.
     fn step(&mut self, id: u64) {
+        if self.is_alone(id) {
+            return;
+        }
         for _ in 0..3 {
             let Some(node) = self.nodes.get(&id) else { return };
             let mut view = self.view(node);
@@ -231,6 +287,7 @@ impl Network {
                 return;
             }
             node.record = record.clone();
+            node.records.push(record.clone());
             for other in self.ids() {
                 let delay = self.random.time(150);
                 if other == id || !self.connected(id, other) {
@@ -280,8 +337,10 @@ impl Network {
         self.nodes.iter().map(|(id, node)| (*id, node.holder.holding())).collect()
     }
 
+    /// Returns the sum of the rates. A link without neighbours sends to nobody.
     pub(super) fn sum(&self) -> u64 {
-        self.holds().values().map(|it| it.holds).sum()
+        let holds = self.holds().into_iter().filter(|(id, _)| !self.is_alone(*id));
+        holds.map(|(_, it)| it.holds).sum()
     }
 
     pub(super) fn needs(&self) -> u64 {

@@ -154,11 +154,101 @@ fn the_rate_of_a_lost_link_is_given_after_the_detection_time() {
 }
 
 #[test]
-fn links_beyond_the_limit_keep_the_least_rate() {
+fn links_beyond_the_limit_keep_the_least_rate_and_others_get_less_for_it() {
     let mut links = Links::new(MEDIUM_LINKS_MAX as u64 + 5);
     links.follow(at(1_001));
-    assert_eq!(links.ledger.allotments().links.len(), 0, "all have the least rate");
-    assert_eq!(links.rates().iter().take(MEDIUM_LINKS_MAX).sum::<u64>(), ALL);
+    let rates = links.rates();
+    assert_eq!(rates.iter().skip(MEDIUM_LINKS_MAX).sum::<u64>(), 5 * LEAST, "the last ones");
+    assert!(rates.iter().sum::<u64>() <= CAPACITY, "{rates:?}");
+    links.need(35, 0, 2 * LEAST);
+    links.follow(at(1_002));
+    assert_eq!(links.rates(), rates, "nothing is given to it");
+    // When links leave, others take their places.
+    (2..8).for_each(|node| drop(links.holders.remove(&key(node))));
+    links.follow(at(2_000));
+    links.follow(at(2_000) + DETECTION);
+    let rates = links.rates();
+    assert!(rates.last() == Some(&(2 * LEAST)) && rates.iter().sum::<u64>() <= ALL, "{rates:?}");
+}
+
+#[test]
+fn a_link_with_a_large_rate_keeps_its_place_when_others_join() {
+    let mut links = Links::new(25);
+    links.follow(at(1_001));
+    links.need(25, 0, 500_000);
+    links.follow(at(1_002));
+    links.need(25, 500_000, 0);
+    let rate = |links: &Links, node| links.holders[&key(node)].holding().holds;
+    assert!(rate(&links, 25) >= 500_000, "{:?}", links.rates());
+    // Six others join, among them a new manager, which knows all of them at once.
+    let others = (1..6).map(|link| (NodeId(5), link)).chain([key(0)]);
+    links.holders.extend(others.map(|key| (key, Holder::new(key, (LEAST, CAPACITY)))));
+    assert_eq!(links.holders.len(), MEDIUM_LINKS_MAX + 1);
+    let follow = |links: &mut Links, now| {
+        for _ in 0..8 {
+            links.ledger.follow(now, CAPACITY, &links.holdings());
+            let allotments = links.ledger.allotments();
+            links.holders.values_mut().for_each(|it| it.follow(NodeId(0), Some(&allotments)));
+        }
+    };
+    links.ledger = Ledger::new(at(2_000), NodeId(0), 0);
+    follow(&mut links, at(3_001));
+    let before = rate(&links, 1);
+    assert!(rate(&links, 25) >= 500_000 && before < LEAST, "{:?}", links.rates());
+    assert!(links.rates().iter().sum::<u64>() <= CAPACITY, "{:?}", links.rates());
+    // Its contracts end: it gives its rate to others.
+    links.need(25, 0, 0);
+    follow(&mut links, at(3_002));
+    assert!(rate(&links, 25) < 2 * LEAST && rate(&links, 1) > before, "{:?}", links.rates());
+}
+
+#[test]
+fn a_link_that_lost_its_neighbours_follows_no_record_of_the_last_term() {
+    let mut links = Links::new(3);
+    links.follow(at(1_001));
+    let (before, old) = (links.rates(), links.ledger.allotments());
+    let mut lost = links.holders.remove(&key(3)).unwrap();
+    lost.lose_neighbours(LEAST);
+    assert_eq!(lost.holding().holds, LEAST);
+    // Another allotment was under way when it was lost, and its rate is given to others.
+    let later = Allotment { number: lost.holding().seen + 1, bits: ALL / 3, forced: false };
+    let late = Allotments { links: [(key(3), later)].into(), ..old };
+    links.follow(at(2_000));
+    links.follow(at(2_000) + DETECTION);
+    lost.follow(NodeId(1), Some(&late));
+    assert_eq!(lost.holding().holds, LEAST, "an old record");
+    links.holders.insert(key(3), lost);
+    assert!(links.rates().iter().sum::<u64>() <= CAPACITY, "{:?}", links.rates());
+    links.follow(at(6_000));
+    assert_eq!(links.rates(), before);
+    // It was lost and returned, and nobody has noticed: it waits for another term, and gets it.
+    links.holders.get_mut(&key(3)).unwrap().lose_neighbours(LEAST);
+    let term = links.ledger.allotments().term;
+    links.follow(at(7_000));
+    assert_eq!((links.ledger.allotments().term, links.rates()), (term + 1, before));
+}
+
+#[test]
+fn wrong_terms_do_no_harm() {
+    let mut links = Links::new(2);
+    let wrong = Allotments { term: u64::MAX, links: BTreeMap::new() };
+    let mut link = Holder::new(key(3), (LEAST, CAPACITY));
+    link.follow(NodeId(1), Some(&wrong));
+    link.lose_neighbours(LEAST);
+    links.holders.insert(key(3), link);
+    links.follow(at(1_001));
+    links.follow(at(1_001) + DETECTION);
+    let rates = links.rates();
+    assert!(rates[2] == LEAST && rates[0] > LEAST && rates.iter().sum::<u64>() <= ALL, "{rates:?}");
+}
+
+#[test]
+fn a_lower_capacity_of_a_link_lowers_its_rate() {
+    let mut link = Holder::new(key(5), (LEAST, CAPACITY));
+    link.set_most(LEAST / 2);
+    assert_eq!(link.holding().holds, LEAST / 2);
+    link.set_most(CAPACITY);
+    assert_eq!(link.holding().holds, LEAST / 2, "until the manager gives more");
 }
 
 #[test]

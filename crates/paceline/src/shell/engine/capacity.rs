@@ -11,7 +11,7 @@ use paceline_proto::medium::Medium;
 use paceline_sched::{Capacity, Instant};
 
 impl Engine {
-    /// Sets the capacity of a link, and of its medium if that has the same. Its scheduler applies it at its next iteration, and admission
+    /// Sets the capacity of a link, and of its medium if that follows it. Its scheduler applies it at its next iteration, and admission
     /// re-evaluates every contract on the link.
     pub(super) fn set_capacity(
         &mut self,
@@ -31,19 +31,21 @@ impl Engine {
         if let Some(tree) = classes(&link.config).map_err(wrong)? {
             tree.fits(Some(capacity)).map_err(wrong)?;
         }
-        let before = link.config.capacity;
+        let follows = link.config.medium_follows_capacity;
         let medium = link.config.medium.as_mut();
         if medium.is_none() {
             link.handle.send(LinkCommand::Capacity(capacity));
-        } else if let Some(medium) = medium.filter(|it| before == Some(it.capacity)) {
+        } else if let Some(medium) = medium.filter(|_| follows) {
             if capacity.bits_per_s() < Medium::CAPACITY_MIN {
-                return Err(CapacityError::Medium(medium.name.clone(), capacity));
+                let (link, medium) = (name.to_owned(), medium.name.clone());
+                return Err(CapacityError::Medium { link, medium, capacity });
             }
             medium.capacity = capacity;
             let medium = medium.clone();
             self.control.set_medium(name, medium);
         }
-        self.apply_capacity(now, at, capacity);
+        let of_medium = self.links.get(at).and_then(|it| Some(it.config.medium.as_ref()?.capacity));
+        self.apply_capacity(now, at, of_medium.map_or(capacity, |it| it.min(capacity)));
         Ok(())
     }
 
@@ -75,12 +77,13 @@ impl Engine {
         );
     }
 
-    /// Follows the rate of a link on its medium.
+    /// Follows the rate of a link on its medium. Before its first neighbour, only its configuration has its own capacity.
     pub(super) fn follow_allotment(&self, output: ControlOutput) {
         let ControlOutput::Allotted { link: name, capacity } = output else { return };
         if let Some(link) = self.links.iter().find(|link| link.config.name == name) {
             tracing::debug!("link '{name}': its rate on the medium is {capacity}");
-            link.handle.send(LinkCommand::Capacity(capacity));
+            let most = link.config.capacity.unwrap_or(capacity);
+            link.handle.send(LinkCommand::Capacity(capacity.min(most)));
         }
     }
 
@@ -136,6 +139,12 @@ impl Engine {
     ) -> Result<(), ClassesError> {
         let unknown = || ClassesError::UnknownLink(name.to_owned());
         let (_, link) = self.link_mut(name).ok_or_else(unknown)?;
+        if let Some(medium) = link.config.medium.as_ref().filter(|_| !wanted.is_empty()) {
+            return Err(ClassesError::Medium {
+                link: name.to_owned(),
+                medium: medium.name.clone(),
+            });
+        }
         let before = std::mem::replace(&mut link.config.classes, wanted);
         match classes(&link.config) {
             Ok(tree) => {

@@ -30,9 +30,9 @@ pub(in crate::control::contracts) struct Prospective {
 impl Control {
     /// Returns the rates of a link on a medium; `None` for another link.
     pub(in crate::control::contracts) fn prospective(&self, link: &str) -> Option<Prospective> {
-        let own = self.contracts.media.links.get(link)?;
+        let own = self.contracts.media.links.get(link).filter(|own| own.present)?;
         let members = Members::of(&self.membership.registry, &own.medium.name);
-        let now = own.holder.as_ref()?.holding().holds;
+        let now = own.holder.holding().holds;
         let nominal = self.contracts.admission.links.nominal(link)?.bits_per_s();
         let (left, others) = members.left_for((self.me, own.index))?;
         let all = allottable(members.capacity()?);
