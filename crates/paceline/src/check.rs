@@ -331,7 +331,7 @@ mod tests {
         let unix = LinkConfig::new("radio").listen("unix//tmp/radio.sock");
         let unnamed = Medium::new("", air(64_000).capacity);
         for (wrong, part) in [
-            (link().medium(air(63_992)), "at least 64 kbit/s, not 64.0 kbit/s"),
+            (link().medium(air(63_992)), "at least 64 kbit/s, not 63.99 kbit/s"),
             (link().medium(slow), "an access time of at most 1 s, not 2 s"),
             (auto().medium(air(2_000_000)), "medium 'air' needs a fixed capacity, such as 2mbit"),
             (link().class(video).medium(air(2_000_000)), "a link without classes"),

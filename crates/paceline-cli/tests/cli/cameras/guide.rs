@@ -44,6 +44,8 @@ fn the_commands_of_the_guide_work() {
         if line.starts_with("paceline pub ") {
             // Subscribers of it are checked by other tests.
             running.wait_until_said("stream, pictures of");
+            // It waits for them for a second.
+            std::thread::sleep(Duration::from_millis(1_500));
         } else {
             std::thread::sleep(Duration::from_millis(300));
         }

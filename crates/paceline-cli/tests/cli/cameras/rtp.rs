@@ -101,6 +101,8 @@ fn pictures_and_sound_of_gstreamer_arrive_and_other_types_are_named() {
     let mut publisher =
         host.start(&["pub", "cam", "--rtp", "wrong.sdp", "--sound", "mic", "--wait", "0s"]);
     publisher.wait_until_said("correct its line m=");
+    publisher.wait_until_said("publishing cam: ");
+    std::thread::sleep(std::time::Duration::from_millis(500));
     publisher.signal(Signal::INT);
     publisher
         .ended()

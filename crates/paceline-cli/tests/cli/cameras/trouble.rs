@@ -3,9 +3,12 @@
 use super::camera::{Camera, LIVE, missing};
 use crate::host::{Ended, Host, free_port};
 use rustix::process::Signal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SECRET: &str = "s3cret-of-the-camera";
+
+/// The time in which a publisher that is ready sends.
+const MOMENT: Duration = Duration::from_millis(500);
 
 fn stream() -> String {
     format!("x={LIVE}")
@@ -45,12 +48,14 @@ fn a_camera_that_is_late_or_starts_again_is_connected() {
 
 /// Publishes until standard error contains `part`, and checks the exit code.
 fn publish(host: &Host, login: Option<&str>, args: &[&str], (code, part): (i32, &str)) -> Ended {
-    let mut command = host.command(&[&["pub", "cam", "--log", "trace"][..], args].concat());
+    let words = ["pub", "cam", "--log", "trace", "--wait", "0s"];
+    let mut command = host.command(&[&words[..], args].concat());
     if let Some(login) = login {
         command.env("PACELINE_RTSP_LOGIN", login);
     }
     let mut running = crate::host::Running::gathered(command.spawn().unwrap());
     running.wait_until_said(part);
+    std::thread::sleep(MOMENT);
     let ls = host.run(&["ls", "--json"]);
     assert!(!ls.text().contains(SECRET), "{}", ls.text());
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.signal(Signal::INT)));
