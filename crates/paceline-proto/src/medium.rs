@@ -7,7 +7,7 @@
 //!
 //! The manager is the reachable node with the lowest identity that has a link on the medium, so every node knows it without
 //! a message. All state is part of the nodes' records ([`crate::control`]): each link announces its rate, the least rate that
-//! its contracts need, and the rate that a waiting request needs ([`Holding`]); the manager announces the allotments. A link that needs no
+//! its contracts need, and the rate that a waiting request needs (`Holding`); the manager announces the allotments. A link that needs no
 //! more than its contracts shares the rest evenly with the others, for best effort and for new contracts.
 //!
 //! - A link sends at the least rate until it has an allotment, and keeps what it has until a manager changes it.

@@ -114,7 +114,9 @@ fn a_stated_capacity_is_contradicted_by_a_measurement_and_confirmed_later() {
     wait_within("the contract ends", Duration::from_secs(10), || {
         look(&|reason| *reason == Some(RefusalReason::Capacity))
     });
-    assert!(measured().is_some_and(|found| found.contracts_bits_per_s < 3_200_000));
+    wait_within("the status shows the measurement", Duration::from_secs(5), || {
+        look(&|_| true) && measured().is_some_and(|found| found.contracts_bits_per_s < 3_200_000)
+    });
     cable.limit(0);
     wait_within("the contract is granted again", Duration::from_secs(30), || {
         look(&Option::is_none)
