@@ -227,17 +227,6 @@ fn a_newly_stated_capacity_replaces_the_measurement() {
     assert_eq!((path.stated(), path.a.link.estimate()), ((1_900_000, false), None));
 }
 
-#[test]
-fn a_limit_of_the_bytes_in_flight_contradicts_a_stated_capacity_too() {
-    let mut path = Path::new("20mbit", 20_000_000, true);
-    path.delay = Duration::from_millis(2);
-    path.run(Duration::from_secs(3));
-    assert_eq!(path.a.link.estimate(), None);
-    path.set_rate(2_000_000);
-    path.run(Duration::from_secs(3));
-    assert!(path.stated().1, "{:?}", path.a.link.estimate());
-}
-
 /// Five samples of a second, whose acknowledgements are delayed by up to 30 ms.
 #[test]
 fn jitter_on_a_link_that_is_hardly_used_is_no_doubt() {
