@@ -54,6 +54,8 @@ struct Comparison<'a> {
     verdict: &'static str,
     recorded: Option<&'a StreamJudgement>,
     simulated: &'a Flow,
+    /// The simulated rate over the time of the recorded samples, as `judge` counts rates.
+    simulated_rate_hz: f64,
     /// Samples that the simulated links dropped, by reason.
     dropped_on_links: BTreeMap<&'static str, u64>,
     /// The reason of a refusal.
@@ -135,8 +137,21 @@ fn comparison<'a>(flow: &'a Flow, judged: &'a Judgement, summary: &Summary) -> C
         verdict,
         recorded,
         simulated: flow,
+        simulated_rate_hz: rate_hz(flow, recorded),
         dropped_on_links: dropped(summary, &flow.publisher),
         refused: None,
+    }
+}
+
+/// Returns the rate from the first to the last recorded sample; without one, that over the whole run.
+fn rate_hz(flow: &Flow, recorded: Option<&StreamJudgement>) -> f64 {
+    let recorded = recorded.filter(|stream| stream.samples > 1 && stream.rate_hz > 0.0);
+    match recorded {
+        Some(stream) => {
+            let steps = |samples: u64| samples.saturating_sub(1) as f64;
+            steps(flow.delivered) / steps(stream.samples) * stream.rate_hz
+        }
+        None => flow.rate_millihertz as f64 / 1_000.0,
     }
 }
 
@@ -206,7 +221,7 @@ fn render(report: &Report<'_>) -> String {
         table.row(vec![
             (*tag).to_owned(),
             verdict.replace('_', " "),
-            show::hertz(flow.rate_millihertz),
+            format!("{:.1}", stream.simulated_rate_hz),
             or_none(recorded.map(|stream| format!("{:.1}", stream.rate_hz))),
             or_none(p99),
             or_none(was),

@@ -49,7 +49,7 @@ impl<'a> Parameters<'a> {
     /// Returns the configuration of a track of AAC, if it states one.
     ///
     /// # Errors
-    /// What is not supported of the parameters of an encoding, with the supported value.
+    /// The unsupported parameter of an encoding, with the supported value.
     pub(crate) fn check(&self, encoding: &str) -> Result<Option<AacConfig>, String> {
         // RFC 3640, 3.3.6, and RFC 7798, 7.1: packets without decoding order numbers.
         let aac = [

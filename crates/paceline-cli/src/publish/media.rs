@@ -238,7 +238,7 @@ fn give(to: &SyncSender<Message>, payload: Bytes) -> bool {
         .is_ok()
 }
 
-/// Waits for the properties of a live input; `None` if the user interrupts it. What is left out meanwhile is shown.
+/// Waits for the properties of a live input; `None` if the user interrupts it. Shows the parts that are left out meanwhile.
 pub(super) fn head(
     name: &str,
     (messages, news): (&Receiver<Message>, &News),

@@ -219,7 +219,7 @@ impl Worst {
         for stream in report["streams"].as_array().context("streams")? {
             let (recorded, simulated) = (&stream["recorded"], &stream["simulated"]);
             let rate = recorded["rate_hz"].as_f64().unwrap_or(0.0);
-            let again = simulated["rate_millihertz"].as_f64().unwrap_or(0.0) / 1_000.0;
+            let again = stream["simulated_rate_hz"].as_f64().unwrap_or(0.0);
             let number = |value: &Value| float(value.as_u64().unwrap_or(0));
             let samples = number(&recorded["samples"]);
             let (late, late_again) = (number(&recorded["late"]), number(&simulated["late"]));

@@ -56,6 +56,8 @@ fn errors_name_the_rule_the_field_the_value_and_the_form() {
         ("[[rule]]\npeers = ['a']\nshare = '140%'\n", &["from \"0%\" to \"100%\""]),
         ("[[rule]]\npeers = ['a']\nwithin = '5'\n", &["within", "ms"]),
         ("[[rule]]\npeers = ['a']\nstreams = -1\n", &["streams = -1: must be a whole number"]),
+        ("[[rule]]\npeers = ['a']\nimportance = 101\n", &["importance = 101", "from 0 to 100"]),
+        ("[[rule]]\npeers = ['a']\nimportance = 'high'\n", &["importance", "from 0 to 100"]),
         ("[[rule]]\npeers = ['a']\nrelay = 'yes'\n", &["relay = \"yes\": must be true or false"]),
         ("[[rule]]\npeers = ['a']\nsubscribe = ['a/b*']\n", &["subscribe: "]),
         (

@@ -29,7 +29,7 @@ use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{NodeId, ProbeInterval};
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Capacity, Duration, Instant};
+use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -78,8 +78,8 @@ struct Egress {
     broken: Broken,
     /// The capacity for admission, on a link that is measured.
     admitted: Option<AdmittedCapacity>,
-    /// The stated capacity that the engine does not use, because the measurement contradicts it.
-    contradicted: Option<Capacity>,
+    /// The engine does not use the stated capacity, because the measurement contradicts it.
+    contradicted: bool,
     following: Following,
     /// The contracted samples that wait on this node, and those of this link among them.
     host_depth: Arc<HostDepth>,
@@ -132,7 +132,7 @@ pub(crate) fn start(
         pulse: vitals.pulse(&name),
         broken: Broken::default(),
         admitted: config.measured.map(|range| AdmittedCapacity::new(range.guaranteed())),
-        contradicted: None,
+        contradicted: false,
         following: Following::default(),
     };
     let vitals = vitals.clone();

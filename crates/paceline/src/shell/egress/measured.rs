@@ -9,7 +9,7 @@ impl Egress {
     /// Passes the capacity that admission may use to the engine, if it has changed.
     pub(super) fn report_capacity(&mut self, now: Instant) {
         let stated = self.link.stated();
-        if stated.is_some_and(|(_, contradicted)| !contradicted) && self.contradicted.is_none() {
+        if stated.is_some_and(|(_, contradicted)| !contradicted) && !self.contradicted {
             return;
         }
         // It precedes later messages of the neighbours; one of them is enough, since the link is the same. Without one there is
@@ -33,21 +33,21 @@ impl Egress {
         let admitted = self.admitted.get_or_insert_with(|| AdmittedCapacity::new(None));
         let capacity = admitted.follow(now, &found)?;
         tracing::debug!("link {}: {capacity} for contracts of {found:?}", self.index);
-        if let Some(stated) = stated.filter(|_| self.contradicted.is_none()) {
+        if let Some(stated) = stated.filter(|_| !self.contradicted) {
             tracing::warn!(
-                "link '{}': it has {capacity} for contracts, not {stated} as stated; contracts may use what is measured until \
-                 both agree for 10 s. If it changes often, set capacity = \"auto ..{}bit\"",
+                "link '{}': contracts may use {capacity} as measured, not {stated} as stated, until both agree for 10 s. If it \
+                 changes often, set capacity = \"auto ..{}bit\"",
                 self.name,
                 stated.bits_per_s()
             );
-            self.contradicted = Some(stated);
+            self.contradicted = true;
         }
         Some((capacity, true))
     }
 
     /// Returns to the stated capacity.
     fn confirmed(&mut self, stated: Capacity) -> (Capacity, bool) {
-        (self.contradicted, self.admitted) = (None, None);
+        (self.contradicted, self.admitted) = (false, None);
         tracing::info!("link '{}': contracts may use {stated} as stated", self.name);
         (stated, false)
     }
