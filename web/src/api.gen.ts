@@ -922,7 +922,7 @@ name: string,
 /**
  * Sum of the rates that all its links may have: 15/16 of its capacity.
  */
-capacity_bits_per_s: number, 
+allottable_bits_per_s: number, 
 /**
  * Rate of this link.
  */

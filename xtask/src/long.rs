@@ -101,6 +101,13 @@ pub(crate) fn run(root: &Path, args: Args) -> Result<ExitCode> {
     if !status.context("cannot start cargo; is it on the PATH?")?.success() {
         return Ok(ExitCode::FAILURE);
     }
+    // Histories of shared media.
+    let mut media = crate::cargo(root);
+    media.args(["test", "--quiet", "--package", "paceline-proto", "--lib", "--", "medium"]);
+    let status = media.env("PACELINE_HISTORIES", "1000000").status();
+    if !status.context("cannot start cargo; is it on the PATH?")?.success() {
+        return Ok(ExitCode::FAILURE);
+    }
     let folder = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let progress = folder.unwrap_or_else(|| root.join("target")).join("long/progress");
     if args.fresh && progress.exists() {

@@ -6,13 +6,14 @@
 use super::api::State;
 use paceline::delivery::TimedStatus;
 use paceline::status::{
-    BufferStatus, ClassStatus, Drops, LinkStatus, MediumStatus, NodeStatus, PublisherStatus,
-    StreamStatus, SubscriptionHealth, SubscriptionStatus,
+    BufferStatus, ClassStatus, Drops, LinkStatus, NodeStatus, PublisherStatus, StreamStatus,
+    SubscriptionHealth, SubscriptionStatus,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+mod capacity;
 #[cfg(test)]
 mod grafana;
 mod streams;
@@ -305,33 +306,6 @@ fn write_buffer(to: &mut Families, mut at: Labels, buffer: &BufferStatus) {
     );
 }
 
-fn write_capacity(to: &mut Families, at: &Labels, link: &LinkStatus) {
-    if let Some(bits) = link.capacity_bits_per_s {
-        let help = "Capacity of the link.";
-        to.gauge("paceline_link_capacity_bits_per_second", help, at, bits);
-    }
-    if let Some(found) = &link.measured {
-        let help = "Conservative end of the measured capacity.";
-        to.gauge("paceline_link_capacity_low_bits_per_second", help, at, found.low_bits_per_s);
-        let help = "Part of the measured capacity that contracts may use.";
-        let bits = found.contracts_bits_per_s;
-        to.gauge("paceline_link_capacity_contracts_bits_per_second", help, at, bits);
-    }
-}
-
-fn write_medium(to: &mut Families, at: &Labels, medium: &MediumStatus) {
-    let mut at = at.clone();
-    at.push(("medium", medium.name.clone()));
-    let help = "Rate of the link on its medium.";
-    let (bits, reserved) = (medium.allotted_bits_per_s, medium.reserved_bits_per_s);
-    to.gauge("paceline_link_medium_allotted_bits_per_second", help, &at, bits);
-    let help = "Sum of the rates that the contracts of all links of the medium need.";
-    to.gauge("paceline_link_medium_reserved_bits_per_second", help, &at, reserved);
-    let (help, bits) =
-        ("Sum of the rates that all links of the medium may have.", medium.capacity_bits_per_s);
-    to.gauge("paceline_link_medium_capacity_bits_per_second", help, &at, bits);
-}
-
 fn write_link(to: &mut Families, mut at: Labels, link: &LinkStatus) {
     at.push(("link", link.name.clone()));
     to.count("paceline_link_wire_bytes_total", "Bytes sent on the wire.", &at, link.wire_bytes);
@@ -339,8 +313,7 @@ fn write_link(to: &mut Families, mut at: Labels, link: &LinkStatus) {
     let help = "Frames lost by a transport that should keep order.";
     to.count("paceline_link_lost_frames_total", help, &at, link.frames_lost);
     to.gauge("paceline_link_hops", "Neighbours of the link.", &at, link.hops.len() as u64);
-    write_capacity(to, &at, link);
-    link.medium.iter().for_each(|medium| write_medium(to, &at, medium));
+    capacity::write(to, &at, link);
     let help = "Capacity of the link that contracts reserve.";
     to.gauge("paceline_link_reserved_bits_per_second", help, &at, link.reserved_bits_per_s);
     if let Some(buffer) = &link.buffer {

@@ -264,10 +264,10 @@ impl LinkConfig {
     }
 
     /// Returns the capacity that its scheduler measures: within a range, or while the link contradicts a stated one. Shares of
-    /// classes or of a medium, the path to one member of a multicast group, and sockets of one host are not measured.
+    /// a medium, the path to one member of a multicast group, and sockets of one host are not measured.
     pub(crate) fn measurable(&self) -> Option<LinkCapacity> {
         let shared = self.multicast.is_some() || self.medium.is_some();
-        let plain = !self.is_host() && self.classes.is_empty() && !shared;
+        let plain = !self.is_host() && !shared;
         self.measured.or_else(|| self.capacity.filter(|_| plain).map(LinkCapacity::Fixed))
     }
 

@@ -12,7 +12,7 @@ pub(super) fn table(document: &StatusDocument, named: impl Fn(NodeId) -> String)
         ("link", Left),
         ("rate", Right),
         ("reserved by all", Right),
-        ("capacity", Right),
+        ("at most", Right),
         ("links", Right),
         ("manager", Left),
     ]);
@@ -24,7 +24,7 @@ pub(super) fn table(document: &StatusDocument, named: impl Fn(NodeId) -> String)
             format!("{}.{}", node.name, link.name),
             show::bits(medium.allotted_bits_per_s),
             show::bits(medium.reserved_bits_per_s),
-            show::bits(medium.capacity_bits_per_s),
+            show::bits(medium.allottable_bits_per_s),
             medium.links.to_string(),
             named(medium.manager),
         ]);

@@ -86,7 +86,7 @@ pub struct MediumStatus {
     /// Name of the medium.
     pub name: String,
     /// Sum of the rates that all its links may have: 15/16 of its capacity.
-    pub capacity_bits_per_s: u64,
+    pub allottable_bits_per_s: u64,
     /// Rate of this link.
     pub allotted_bits_per_s: u64,
     /// Sum of the least rates that the contracts of all links need.
@@ -106,7 +106,7 @@ impl MediumStatus {
         let MediumView { name, allottable, reserved, links, manager, .. } = view;
         Self {
             name,
-            capacity_bits_per_s: allottable,
+            allottable_bits_per_s: allottable,
             allotted_bits_per_s,
             reserved_bits_per_s: reserved,
             links,

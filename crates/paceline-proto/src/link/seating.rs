@@ -15,9 +15,6 @@ impl Link {
     /// Replaces the classes of the link from `now` on; `None` removes them. Queued samples stay, and loss windows
     /// continue. Policers and the counters of classes start again.
     pub fn set_classes(&mut self, now: Instant, classes: Option<Arc<ClassTree>>) {
-        if classes.is_some() {
-            self.trust_stated(now);
-        }
         let indexes = self.streams.indexes();
         let counted: Vec<_> = indexes.map(|index| (index, self.counted(index))).collect();
         (self.discipline, self.class_streams) = discipline(self.policy, classes.as_ref());

@@ -5,7 +5,8 @@
 //! the link is in doubt: it is measured with the data that leaves anyway. Its rate, its trains and admission change only once
 //! that measurement contradicts the stated capacity, and as long as it does. If the path became longer, the doubt ends.
 //!
-//! Several neighbours may have different paths behind one link, so a link with more than one is not in doubt.
+//! Several neighbours may have different paths behind one link, so a link with more than one is not in doubt. Nor is one with
+//! classes, whose shares are parts of the stated capacity.
 
 use super::Link;
 use super::hops::Hops;
@@ -128,17 +129,21 @@ impl Link {
 
     /// Begins to measure a link in doubt, and ends it when the doubt is over.
     pub(super) fn check_stated(&mut self, now: Instant) {
-        let Self { stated: Some(stated), measure, hops, wire_bytes, .. } = self else { return };
+        let Self { stated: Some(stated), measure, hops, wire_bytes, class_streams, .. } = self
+        else {
+            return;
+        };
         if now.since(stated.looked.at) < LOOK_EVERY {
             return;
         }
-        let capacity = stated.capacity;
+        let (capacity, shares) = (stated.capacity, class_streams.is_some());
         match measure {
+            None if shares => stated.looked.at = now,
             None if stated.is_in_doubt(now, hops, *wire_bytes) => {
                 let range = LinkCapacity::Measured { min: None, max: Some(capacity) };
                 self.set_measure(now, Some(Box::new(Measure::new(range))));
             }
-            Some(measure) if stated.is_over(now, hops, &measure.estimate(hops)) => {
+            Some(measure) if shares || stated.is_over(now, hops, &measure.estimate(hops)) => {
                 self.state(now, capacity);
             }
             Some(_) | None => {}
@@ -150,14 +155,6 @@ impl Link {
         self.stated = Stated::new(LinkCapacity::Fixed(capacity));
         self.set_measure(now, None);
         self.set_rate(now, capacity);
-    }
-
-    /// Ends the doubt for good: shares of classes are parts of the stated capacity.
-    pub(super) fn trust_stated(&mut self, now: Instant) {
-        if let Some(stated) = self.stated.take().filter(|_| self.measure.is_some()) {
-            self.set_measure(now, None);
-            self.set_rate(now, stated.capacity);
-        }
     }
 
     /// Begins or ends a measurement. Its trains change the terms of streams.

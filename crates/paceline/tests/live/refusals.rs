@@ -92,7 +92,7 @@ fn the_capacity_of_a_medium_follows_that_of_a_link_only_if_it_is_not_given() {
         let capacity = || {
             let status = robot.status(SOON);
             let link = status.iter().find(|node| node.name == "robot")?.links.first()?;
-            Some((link.medium.as_ref()?.capacity_bits_per_s, link.capacity_bits_per_s))
+            Some((link.medium.as_ref()?.allottable_bits_per_s, link.capacity_bits_per_s))
         };
         wait_until("it has a medium", || capacity() == Some((1_875_000, Some(2_000_000))));
         robot.set_capacity("radio", bits(1_000_000)).unwrap();

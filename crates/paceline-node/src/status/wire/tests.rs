@@ -56,7 +56,7 @@ fn counters() -> LinkCounters {
 fn medium() -> MediumStatus {
     MediumStatus {
         name: "air".to_owned(),
-        capacity_bits_per_s: 1_875_000,
+        allottable_bits_per_s: 1_875_000,
         allotted_bits_per_s: 700_000,
         reserved_bits_per_s: 900_000,
         links: 3,

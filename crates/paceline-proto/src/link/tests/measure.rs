@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::capacity::{CapacityState, LinkCapacity};
+use crate::link::{ClassTree, LinkClass};
+use std::sync::Arc;
 
 const TICK: Duration = Duration::from_micros(250);
 const STEERING: StreamIndex = STREAM;
@@ -225,6 +227,21 @@ fn a_newly_stated_capacity_replaces_the_measurement() {
     assert!(path.a.link.set_capacity(path.now, Capacity::from_bits_per_s(1_900_000).unwrap()));
     path.run(Duration::from_secs(5));
     assert_eq!((path.stated(), path.a.link.estimate()), ((1_900_000, false), None));
+}
+
+#[test]
+fn classes_share_the_stated_capacity() {
+    let mut path = Path::new("20mbit", 2_000_000, true);
+    path.run(Duration::from_secs(5));
+    assert_eq!(path.stated(), (20_000_000, true));
+    let classes = vec![LinkClass { name: "a".to_owned(), ..LinkClass::default() }];
+    let tree = ClassTree::new(classes, Capacity::from_bits_per_s(20_000_000).ok()).unwrap();
+    path.a.link.set_classes(path.now, Some(Arc::new(tree)));
+    path.run(Duration::from_secs(5));
+    assert_eq!((path.stated(), path.a.link.estimate()), ((20_000_000, false), None));
+    path.a.link.set_classes(path.now, None);
+    path.run(Duration::from_secs(5));
+    assert_eq!(path.stated(), (20_000_000, true), "without them it is contradicted again");
 }
 
 /// Five samples of a second, whose acknowledgements are delayed by up to 30 ms.
