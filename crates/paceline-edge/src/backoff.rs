@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The first delay.
 const FIRST: Duration = Duration::from_millis(100);
-/// The longest delay: a camera that is back sends again within two seconds, connection included.
+/// The longest delay: a camera that refuses connections while it is away is connected within two seconds of its return.
 const LONGEST: Duration = Duration::from_secs(1);
 /// The longest silence of a camera of unknown rate.
 const SILENCE_FIRST: Duration = Duration::from_secs(10);

@@ -138,7 +138,8 @@ impl RtpReader {
             {
                 if is_rtcp {
                     report(&playback.order, track, &bytes, &mut clock);
-                } else if playback.take(&self.name, &bytes, since(at)) {
+                } else if playback.take(&self.name, &bytes, since(at)) && track == 0 {
+                    // Sound that goes on does not hide pictures that have ended.
                     heard = at;
                 }
             }
@@ -155,7 +156,7 @@ impl RtpReader {
             if silent && !was {
                 let silence = backoff.silence().as_secs();
                 show::note(&format!(
-                    "{}: no packet for {silence} s; start the sender, or look for a firewall",
+                    "{}: no packet of pictures for {silence} s; start the sender, or look for a firewall",
                     self.name
                 ));
             }
