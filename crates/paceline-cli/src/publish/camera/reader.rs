@@ -271,7 +271,7 @@ impl Reader {
     fn silent(&self, silence: Duration) -> String {
         let fix =
             if self.camera.udp { " (a firewall may drop UDP: try without --rtsp-udp)" } else { "" };
-        format!("no packet for {} s{fix}", silence.as_secs())
+        format!("no packet of pictures for {} s{fix}", silence.as_secs())
     }
 
     /// Takes a packet. Returns true if it completes a picture.

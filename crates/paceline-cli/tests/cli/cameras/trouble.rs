@@ -46,6 +46,27 @@ fn a_camera_that_is_late_or_starts_again_is_connected() {
     }
 }
 
+#[test]
+fn another_codec_after_a_reconnection_ends_the_command() {
+    if missing("another_codec_after_a_reconnection_ends_the_command") {
+        return;
+    }
+    let host = Host::new();
+    let _node = host.start_node();
+    let port = free_port();
+    let camera = Camera::at(&host, port, &[&stream()]);
+    let address = camera.address("x");
+    let mut publisher = host.start(&["pub", "cam", "--rtsp", &address, "--wait", "0s"]);
+    publisher.wait_until_said("publishing cam: ");
+    drop(camera);
+    let other =
+        stream().replace("x264enc", "x265enc").replace("rtph264pay", "h265parse ! rtph265pay");
+    let _other = Camera::at(&host, port, &[&other]);
+    publisher
+        .ended()
+        .said(1, "it sends video/h265 now, it sent video/h264 before; start paceline pub again");
+}
+
 /// Publishes until standard error contains `part`, and checks the exit code.
 fn publish(host: &Host, login: Option<&str>, args: &[&str], (code, part): (i32, &str)) -> Ended {
     let words = ["pub", "cam", "--log", "trace", "--wait", "0s"];
