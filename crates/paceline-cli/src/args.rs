@@ -3,6 +3,7 @@
 
 mod history;
 mod link;
+mod source;
 mod timing;
 
 pub(crate) use history::{BufferSpec, history};
@@ -14,6 +15,7 @@ pub(crate) use paceline_tool::args::{
     RequestedRate, WishArgs, audio, bytes_in, capacity, every, quality, rate, size, some_duration,
     whole, within,
 };
+pub(crate) use source::SourceSpec;
 pub(crate) use timing::{FreshSpec, TimingArgs, fresh};
 
 use paceline::Kind;

@@ -7,6 +7,7 @@ mod plain;
 mod query;
 mod read;
 mod section;
+mod source;
 mod template;
 mod units;
 mod value;
@@ -14,7 +15,7 @@ mod value;
 pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
-use crate::args::{BufferSpec, LinkSpec};
+use crate::args::{BufferSpec, LinkSpec, SourceSpec};
 use paceline_http::{HttpAddress, HttpFiles};
 
 use paceline::time::ClockConfig;
@@ -63,6 +64,8 @@ pub(crate) struct Config {
     pub(crate) links: Vec<LinkSpec>,
     /// The pull buffers of the node.
     pub(crate) buffers: Vec<BufferSpec>,
+    /// What the node publishes itself.
+    pub(crate) sources: Vec<SourceSpec>,
     /// The endpoints for plain Zenoh programs.
     pub(crate) plain: Option<PlainConfig>,
     /// The import and export rules for plain Zenoh programs.

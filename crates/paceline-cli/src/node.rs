@@ -3,6 +3,7 @@
 mod buffers;
 mod plain;
 mod reload;
+mod sources;
 mod unit;
 
 use crate::args::BufferSpec;
@@ -17,6 +18,7 @@ use paceline_http::{Access, HttpServer, Neighbours, OwnSource};
 use paceline_tool::stop::{Hangup, STOP_SLICE, Stop};
 use paceline_tool::{log, show};
 use plain::{PlainLine, PlainSide};
+use sources::Sources;
 use serde::Serialize;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -58,6 +60,8 @@ struct NodeLine {
     buffers: Vec<BufferLine>,
     http: Option<String>,
     foxglove: Option<String>,
+    /// The tags that the node publishes itself.
+    sources: Vec<String>,
     plain: Option<PlainLine>,
 }
 
@@ -97,12 +101,10 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     let stop = Stop::on_signals()?;
     let hangup = Hangup::watch()?;
     let notify = Notify::from_env();
+    sources::check(&settings.sources)?;
     settings.processor = calibration::budget(settings.processor_percent);
     let node = settings.open()?;
-    let mut buffers = Buffers::default();
-    buffers.set(&node, &settings.buffers)?;
-    let mut plain = PlainSide::default();
-    plain.set(&node, &settings)?;
+    let mut parts = Parts::open(&node, &settings)?;
     let [http, foxglove] = servers(&node, &settings)?;
     let line = NodeLine {
         http: http.as_ref().map(HttpServer::url),
@@ -115,19 +117,37 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
         show::line(&describe(&line))?
     }
     notify.ready(&describe(&line));
-    serve(args, (settings, buffers, plain), &node, (&stop, &hangup, &notify));
+    serve(args, (settings, &mut parts), &node, (&stop, &hangup, &notify));
     notify.stopping();
-    drop((http, foxglove));
+    drop((http, foxglove, parts));
     let fault = node.fault().map(str::to_owned);
     node.close();
     // An error exit lets the supervisor restart the node.
     fault.map_or(Ok(ExitCode::SUCCESS), |fault| Err(anyhow::anyhow!(fault)))
 }
 
+/// The parts of the node that a new configuration changes. Dropping them closes them.
+#[derive(Default)]
+struct Parts {
+    buffers: Buffers,
+    plain: PlainSide,
+    sources: Sources,
+}
+
+impl Parts {
+    fn open(node: &Node, settings: &Settings) -> anyhow::Result<Self> {
+        let mut parts = Self::default();
+        parts.buffers.set(node, &settings.buffers)?;
+        parts.plain.set(node, settings)?;
+        parts.sources.set(node, &settings.sources);
+        Ok(parts)
+    }
+}
+
 /// Waits for a signal or for the panic of a node thread; reloads the configuration on each SIGHUP.
 fn serve(
     args: &NodeCommand,
-    (mut settings, mut buffers, mut plain): (Settings, Buffers, PlainSide),
+    (mut settings, parts): (Settings, &mut Parts),
     node: &Node,
     (stop, hangup, notify): (&Stop, &Hangup, &Notify),
 ) {
@@ -135,7 +155,7 @@ fn serve(
         if node.fault().is_some() {
             break;
         }
-        plain.count_given_up(node);
+        parts.plain.count_given_up(node);
         if !hangup.take() {
             continue;
         }
@@ -143,7 +163,7 @@ fn serve(
             break;
         }
         notify.reloading();
-        reload::reload(args.settings(), &mut settings, (&mut buffers, &mut plain), node);
+        reload::reload(args.settings(), &mut settings, parts, node);
         notify.ready(&describe(&NodeLine::new(node, &settings)));
     }
 }
@@ -151,11 +171,13 @@ fn serve(
 /// Checks the configuration and prints a summary of it.
 fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
     settings.check()?;
+    sources::check(&settings.sources)?;
     let Some(file) = &settings.file else {
         show::line("no configuration file: all defaults apply")?;
         return Ok(ExitCode::SUCCESS);
     };
     let (links, buffers) = (settings.links.len(), settings.buffers.len());
+    let sources = settings.sources.len();
     let (imports, exports) = (settings.rules.imports.len(), settings.rules.exports.len());
     let rules = if settings.rules.is_empty() {
         String::new()
@@ -164,7 +186,7 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
         format!(", imports: {imports}, exports: {exports}, queries: {queries}")
     };
     let file = file.display();
-    show::line(&format!("{file}: valid; links: {links}, buffers: {buffers}{rules}"))?;
+    show::line(&format!("{file}: valid; links: {links}, buffers: {buffers}, sources: {sources}{rules}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -219,6 +241,7 @@ impl NodeLine {
             buffers: settings.buffers.iter().filter_map(BufferLine::new).collect(),
             http: None,
             foxglove: None,
+            sources: settings.sources.iter().map(|it| it.tag.as_str().to_owned()).collect(),
             plain: PlainLine::new(settings),
         }
     }
@@ -257,6 +280,9 @@ fn describe(node: &NodeLine) -> String {
     for buffer in &node.buffers {
         let BufferLine { pattern, samples_max, bytes_max, .. } = buffer;
         text.push_str(&format!("; buffers {pattern}: {samples_max} samples, {bytes_max} bytes"));
+    }
+    if !node.sources.is_empty() {
+        text.push_str(&format!("; publishes {}", node.sources.join(" and ")));
     }
     if let Some(PlainLine { listen, connect, imports, exports, queries }) = &node.plain {
         let endpoints: Vec<_> = listen.iter().chain(connect).map(String::as_str).collect();

@@ -4,6 +4,7 @@ mod adapt;
 mod args;
 mod camera;
 mod card;
+mod configured;
 mod files;
 mod flight_times;
 mod input;
@@ -19,6 +20,7 @@ mod telemetry;
 mod value;
 
 pub(crate) use args::PubArgs;
+pub(crate) use configured::ConfiguredSource;
 use args::Tenet;
 
 use crate::playback::{
@@ -31,7 +33,8 @@ use paceline_tool::exit::{self, INTERRUPTED};
 use paceline_tool::show;
 use paceline_tool::stop::{STOP_SLICE, Stop};
 use session::Session;
-use source::Origin;
+use sound::Sound;
+use source::{Opened, Origin};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -46,31 +49,46 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         )));
     }
     let stop = Stop::on_signals()?;
-    let Some((source, sound)) = open::open(args, &stop)? else {
+    let Some(opened) = open::open(args, &stop)? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let node = args.node.open("pub", args.tag.as_str())?;
-    let mut publisher = declare(&node, args, &source.origin).map_err(declared)?;
+    let ended = publish(args, &node, opened, &stop);
+    if !stop.requested() {
+        report_links(&node, args.json)?;
+    }
+    node.close();
+    Ok(if ended? { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
+}
+
+/// Publishes an opened source. Returns false if `stop` ends it before its end.
+fn publish(
+    args: &PubArgs,
+    node: &Node,
+    (source, sound): (Opened, Option<Sound>),
+    stop: &Stop,
+) -> anyhow::Result<bool> {
+    let mut publisher = declare(node, args, &source.origin).map_err(declared)?;
     if args.json {
         tracing::info!(tag = %publisher.tag(), source = %source.origin.what, "publishing");
     } else {
         show::note(&format!("publishing {}: {}", publisher.tag(), source.origin.what));
     }
     let quality = source.feed.quality().filter(|_| args.adapt);
-    let adapter = quality.map(|quality| Adapter::start(&node, publisher.id(), quality));
+    let adapter = quality.map(|quality| Adapter::start(node, publisher.id(), quality));
     let wait = args.wait.unwrap_or(source.origin.wait);
     let over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
         if let Some(sound) = sound {
-            scope.spawn(|| sound.run(&node, args, &over));
+            scope.spawn(|| sound.run(node, args, &over));
         }
-        let ended = if wait_for_subscriber(args.tag.as_str(), wait, &stop, |slice| {
+        let ended = if wait_for_subscriber(args.tag.as_str(), wait, stop, |slice| {
             publisher.wait_matching(slice)
         }) {
             if !wait.is_zero() && publisher.matching() {
-                wait_until_heard(&node, std::iter::once(&publisher), &stop);
+                wait_until_heard(node, std::iter::once(&publisher), stop);
             }
-            Session::new(args, &node, &source.origin).run(&mut publisher, source.feed, &stop)
+            Session::new(args, node, &source.origin).run(&mut publisher, source.feed, stop)
         } else {
             Ok(false)
         };
@@ -78,22 +96,18 @@ pub(crate) fn run(args: &PubArgs) -> anyhow::Result<ExitCode> {
         ended
     });
     if args.latch && ended.as_ref().is_ok_and(|ended| *ended) {
-        keep(args, &stop);
+        keep(args, stop);
     }
     drop(adapter);
     if !stop.requested() && !publisher.close(SENT_WITHIN) {
         not_all_sent();
     }
-    if !stop.requested() {
-        report_links(&node, args.json)?;
-    }
-    node.close();
     let ended = ended?;
     // The rest was published. The error repeats the note, for the exit code.
-    if let Some(damage) = source.origin.news.and_then(|news| news.failure()) {
-        return Err(damage);
+    match source.origin.news.and_then(|news| news.failure()) {
+        Some(damage) => Err(damage),
+        None => Ok(ended),
     }
-    Ok(if ended { ExitCode::SUCCESS } else { ExitCode::from(INTERRUPTED) })
 }
 
 /// Keeps the newest sample for subscribers until a signal arrives.

@@ -30,16 +30,16 @@ pub struct Asked {
     pub fresh_us: Option<u64>,
 }
 
-/// The reservation on one node of a path.
+/// One node of a path, and the reservation on it.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct RecordedHop {
     /// The name of the node.
     pub name: String,
     /// Its link to the next node.
     pub link: String,
-    /// The reserved rate in bits per second.
+    /// The reserved rate in bits per second; 0 in [`RecordedEvent::Path`].
     pub bits_per_s: u64,
-    /// The delay bound of this hop in microseconds.
+    /// The delay bound of this hop in microseconds; 0 in [`RecordedEvent::Path`].
     pub bound_us: u64,
     /// The capacity of the link in bits per second; null without one, and in recordings of earlier versions.
     #[serde(default)]
@@ -151,6 +151,15 @@ pub enum RecordedEvent {
         node: String,
         /// The declared period in microseconds.
         period_us: Option<u64>,
+    },
+    /// The path of a publisher's samples, or the capacity of a link on it, was found or changed. Also without a contract.
+    Path {
+        /// The tag.
+        tag: String,
+        /// The id of the publisher.
+        publisher: String,
+        /// The nodes with their links, starting at the publisher's node.
+        hops: Vec<RecordedHop>,
     },
     /// A publisher left.
     Left {

@@ -142,6 +142,7 @@ impl Told {
             }
             RecordedEvent::Silent { .. }
             | RecordedEvent::Joined { .. }
+            | RecordedEvent::Path { .. }
             | RecordedEvent::Left { .. }
             | RecordedEvent::Gap { .. } => {}
         }

@@ -26,7 +26,8 @@ pub struct RecordedStream {
     pub samples: Vec<(u64, u64)>,
     /// The number of samples that were filled in.
     pub filled: u64,
-    /// The path of the contract, from the publisher's node to the recorder; empty without a contract.
+    /// The path of the contract, from the publisher's node to the recorder. Without a contract, the first path that was known;
+    /// empty in recordings of earlier versions.
     pub hops: Vec<RecordedHop>,
 }
 
@@ -105,6 +106,10 @@ impl RecordedRun {
             RecordedEvent::Granted { tag, publisher, hops, .. } => {
                 paths.insert((tag, publisher), hops);
             }
+            // A contract has its own, with the capacities at its grant.
+            RecordedEvent::Path { tag, publisher, hops } => {
+                paths.entry((tag, publisher)).or_insert(hops);
+            }
             RecordedEvent::Refused { .. }
             | RecordedEvent::Delivered(_)
             | RecordedEvent::Dropped { .. }
@@ -155,5 +160,27 @@ mod tests {
         let mut thinned = RecordedStream::default();
         thinned.add(puts, false);
         assert_eq!((thinned.samples.len(), thinned.filled), (4, 0));
+    }
+    #[test]
+    fn a_stream_has_the_path_of_its_contract_or_else_the_first_known_one() {
+        let (tag, publisher) = ("robot/arm".to_owned(), "7.1".to_owned());
+        let hops = |bits| vec![RecordedHop { capacity_bits_per_s: Some(bits), ..RecordedHop::default() }];
+        let path = |bits| {
+            let (tag, publisher) = (tag.clone(), publisher.clone());
+            RecordedEvent::Path { tag, publisher, hops: hops(bits) }
+        };
+        let granted = RecordedEvent::Granted {
+            tag: tag.clone(),
+            publisher: publisher.clone(),
+            within_us: None,
+            bound_us: 0,
+            hops: hops(3),
+        };
+        let (mut run, mut paths) = (RecordedRun::default(), BTreeMap::new());
+        let key = (tag.clone(), publisher.clone());
+        for (event, bits) in [(path(1), 1), (path(2), 1), (granted, 3), (path(4), 3)] {
+            run.take(event, &mut paths);
+            assert_eq!(paths[&key], hops(bits));
+        }
     }
 }

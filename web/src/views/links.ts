@@ -1,6 +1,6 @@
 // Shows each link's use and its reservations, over time.
 
-import type { MeasuredCapacity, Node } from "../api.gen";
+import type { Link, MeasuredCapacity, Node } from "../api.gen";
 import { Chart, recent } from "../chart";
 import { attribute, byId, el, Keyed, type Shown, text, whileSeen } from "../dom";
 import { bits, count, fine, percent } from "../format";
@@ -68,7 +68,7 @@ function panel(first: LinkView): Shown<LinkView> {
     update: whileSeen(element, ({ node, link, past, to, shares }: LinkView) => {
       text(title, `${node.name} → ${to.join(", ") || "no neighbour"} · ${link.name}`);
       text(use, link.use_bits_per_s === null ? "not measured" : bits(link.use_bits_per_s) + share(link.use_bits_per_s, link.capacity_bits_per_s));
-      text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s));
+      text(held, bits(link.reserved_bits_per_s) + share(link.reserved_bits_per_s, link.capacity_bits_per_s) + least(link));
       text(capacity, link.capacity_bits_per_s === null ? "no limit" : bits(link.capacity_bits_per_s) + stateOf(link.measured));
       parts.update(shares.slice(0, SHARES_MAX).map((one) => ({ ...one, of: link.capacity_bits_per_s })));
       const others = shares.length > SHARES_MAX ? `${shares.length - SHARES_MAX} further contracts · ` : "";
@@ -108,6 +108,12 @@ function panel(first: LinkView): Shown<LinkView> {
       delays.gone();
     },
   };
+}
+
+/** Returns the capacity below which the link ends or reduces contracts. */
+function least(link: Link): string {
+  const needed = link.least_capacity_bits_per_s;
+  return needed ? `, valid down to ${bits(needed)}` : "";
 }
 
 function share(part: number | null, whole: number | null): string {

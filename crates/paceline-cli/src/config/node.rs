@@ -2,7 +2,7 @@
 //! file.
 
 use super::{Config, find, load};
-use crate::args::{self, BufferSpec, LinkSpec};
+use crate::args::{self, BufferSpec, LinkSpec, SourceSpec};
 use paceline::contract::CpuBudget;
 use paceline::time::ClockConfig;
 use paceline::{Node, NodeBuilder, OpenError};
@@ -81,6 +81,8 @@ pub(crate) struct Settings {
     pub(crate) token: Option<PathBuf>,
     /// The pull buffers of the node.
     pub(crate) buffers: Vec<BufferSpec>,
+    /// What the node publishes itself.
+    pub(crate) sources: Vec<SourceSpec>,
     /// The endpoints for plain Zenoh programs.
     pub(crate) plain: Option<PlainConfig>,
     /// The import and export rules for plain Zenoh programs.
@@ -128,6 +130,12 @@ impl NodeArgs {
             );
             settings.buffers.clear();
         }
+        if !settings.sources.is_empty() {
+            tracing::warn!(
+                "ignoring [[source]] of the configuration: only `paceline node` uses it"
+            );
+            settings.sources.clear();
+        }
         if settings.plain.take().is_some() || !settings.rules.is_empty() {
             tracing::warn!(
                 "ignoring [plain], [[import]], [[export]] and [[query]] of the configuration: \
@@ -168,6 +176,7 @@ impl NodeArgs {
             token: self.token.clone().or(config.token),
             clock: config.clock,
             buffers: config.buffers,
+            sources: config.sources,
             plain: config.plain,
             rules: config.rules,
             file,

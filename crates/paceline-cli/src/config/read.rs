@@ -5,6 +5,7 @@ use super::class;
 use super::clock;
 use super::plain;
 use super::section::{Problems, Section};
+use super::source;
 use super::units;
 use super::value::{text, truth, whole};
 use crate::args::{self, BufferSpec, LinkSpec, MediumSpec, TlsSpec};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 22] = [
+pub(super) const KEYS: [&str; 23] = [
     "name",
     "runtime_dir",
     "isolated",
@@ -35,6 +36,7 @@ pub(super) const KEYS: [&str; 22] = [
     "clock",
     "link",
     "buffer",
+    "source",
     "plain",
     "import",
     "export",
@@ -160,6 +162,7 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
         clock: clock::clock(section, problems),
         links: links(section, problems),
         buffers: buffers(section, problems),
+        sources: source::sources(section, problems),
         plain: plain::plain(section, problems),
         rules: plain::rules(section, problems),
     }

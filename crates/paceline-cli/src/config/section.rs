@@ -91,6 +91,11 @@ impl<'a, 'i> Section<'a, 'i> {
         self.value(key).is_none()
     }
 
+    /// Returns the text of `key`; `None` if it is missing or no text.
+    pub(super) fn text(&self, key: &str) -> Option<&'a str> {
+        self.value(key)?.get_ref().as_str()
+    }
+
     /// Returns the span of `key`'s value, or the table's own span if the key is missing.
     pub(super) fn span_of(&self, key: &str) -> Range<usize> {
         self.value(key).map_or_else(|| self.span.clone(), Spanned::span)

@@ -7,8 +7,8 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 # The first existing file applies: $PACELINE_CONFIG, $XDG_CONFIG_HOME/paceline/config.toml (~/.config by default),
 # /etc/paceline/config.toml. Flags and environment variables override it.
 # Check it:  paceline node --check-config
-# Reload it: kill -HUP. Changes of log, capacity, classes, buffers and rules apply at once. The log lists changes
-# that need a restart.
+# Reload it: kill -HUP. Changes of log, capacity, classes, buffers, sources and rules apply at once. The log lists
+# changes that need a restart.
 
 # The displayed name of this node. Text of 1 to 255 bytes.
 # Default: the host name.
@@ -174,6 +174,43 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #bytes = "64MB"
 # The largest age of a sample: a number and ms, s, min or h, from 1ms to 24h. Default: 24h.
 #age = "10s"
+
+# What the node publishes itself, at most 64: one of rtsp, rtp, file or test_card on a tag. The keys are options of
+# paceline pub, and have its values. A source that has ended, such as a file, starts again when the file is reloaded.
+#[[source]]
+# The tag of the pictures, or of the other samples. No default.
+#tag = "robot/camera"
+# The address of a camera, without a password. No default.
+#rtsp = "rtsp://192.168.1.20/stream"
+# A file with USER:PASSWORD for the camera. An absolute path. Default: none.
+#rtsp_login = "/etc/paceline/camera.txt"
+# Receives from the camera over UDP instead of TCP. true or false. Default: false.
+#rtsp_udp = true
+# The tag of the camera's sound. Default: the sound is left out.
+#sound = "robot/microphone"
+# The samples per second. Default: as the source states.
+#hz = 30
+# The delay bound and the loss tolerance for subscribers that request none. Default: none.
+#within = "200ms"
+#loss = "1/10"
+# The samples to buffer for pulls: their number, or limits such as "samples=300,bytes=64MB,age=10s". Default: none.
+#history = 300
+#[[source]]
+#tag = "robot/rear"
+# A session description (SDP) of plain RTP. An absolute path. No default.
+#rtp = "/etc/paceline/rear.sdp"
+#[[source]]
+#tag = "robot/film"
+# A file, a FIFO or a unix socket by its absolute path, or tcp/HOST:PORT. No default.
+#file = "/var/lib/paceline/film.264"
+# Starts again at the end of the file. true or false. Default: false.
+#loop = true
+# Sends late samples instead of dropping them. true or false. Default: false.
+#late = true
+#[[source]]
+#tag = "robot/card"
+# Pictures that show their number and time: WxH@HZ. No default.
+#test_card = "320x240@10"
 
 # A Zenoh router of the node for plain Zenoh and ROS 2 programs, separate from the links. It runs if the file
 # has this table or one of the rules below.

@@ -3,6 +3,7 @@ use super::clock::CLOCK_KEYS;
 use super::plain::{EXPORT_KEYS, IMPORT_KEYS, PLAIN_KEYS};
 use super::query::QUERY_KEYS;
 use super::read::{BUFFER_KEYS, KEYS, LINK_KEYS, read};
+use super::source::SOURCE_KEYS;
 use super::*;
 use paceline::class::Policy;
 use paceline_fuzz::mutate::{Xorshift, mutate};
@@ -96,6 +97,27 @@ const CASES: &[Case] = &[
         &[
             "link 1: capacity = 2: needs a unit: 2mbit, 2000kbit (allowed: bit, kbit, mbit, gbit, B/s,",
         ],
+    ),
+    ("[[source]]\nrtsp = \"rtsp://h/s\"\n", 1, &["source 1: tag is missing: it must be text, such as"]),
+    (
+        "[[source]]\ntag = \"a\"\nrtsp = \"rtsp://ada:secret@h/s\"\n",
+        3,
+        &["source 1: rtsp: ", "password"],
+    ),
+    (
+        "[[source]]\ntag = \"a\"\n",
+        1,
+        &["source 1: 0 of rtsp, rtp, file and test_card: give one"],
+    ),
+    (
+        "[[source]]\ntag = \"a\"\nfile = \"film.264\"\nloop = 1\n",
+        3,
+        &["source 1: file = \"film.264\": must be an absolute path"],
+    ),
+    (
+        "[[source]]\ntag = \"a\"\nfile = \"/film.264\"\nloop = 1\n",
+        4,
+        &["source 1: loop = 1: must be true or false"],
     ),
     (
         "[[link]]\nlisten = [\"tcp/[::1]:1\"]\ncapacity = \"0mbit\"\n",
@@ -544,6 +566,14 @@ fn the_printed_configuration_is_valid_with_and_without_its_marks() {
     assert_eq!(keys, CLASS_KEYS.into());
     assert_eq!(config.links[0].classes.len(), 3);
     has(table["buffer"][0].as_table().unwrap(), &BUFFER_KEYS);
+    let sources = table["source"].as_array().unwrap();
+    let keys = sources.iter().flat_map(|source| source.as_table().unwrap().keys());
+    let keys: std::collections::BTreeSet<&str> = keys.map(String::as_str).collect();
+    assert_eq!(keys, SOURCE_KEYS.into());
+    for source in &config.sources {
+        let checked = crate::publish::ConfiguredSource::new(source);
+        assert!(checked.is_ok(), "{source:?}: {:?}", checked.err());
+    }
     has(table["clock"].as_table().unwrap(), &CLOCK_KEYS);
     has(table["plain"].as_table().unwrap(), &PLAIN_KEYS);
     has(table["import"][0].as_table().unwrap(), &IMPORT_KEYS);

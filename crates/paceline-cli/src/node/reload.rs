@@ -1,7 +1,7 @@
 //! Reloading the configuration on SIGHUP, and the changes that do not need a restart.
 
-use super::buffers::Buffers;
-use super::plain::{self, PlainSide};
+use super::plain;
+use super::{Parts, sources};
 use crate::args::LinkSpec;
 use crate::config::Settings;
 use paceline::class::LinkClass;
@@ -19,6 +19,8 @@ enum Change {
     Classes(usize, String, Vec<LinkClass>),
     /// The pull buffers changed.
     Buffers,
+    /// The sources changed, or some may have ended.
+    Sources,
     /// The rules for plain Zenoh programs changed.
     Rules,
     /// This key changed; it takes effect at the next start.
@@ -30,10 +32,13 @@ enum Change {
 pub(super) fn reload(
     read: anyhow::Result<Settings>,
     settings: &mut Settings,
-    (buffers, plain): (&mut Buffers, &mut PlainSide),
+    parts: &mut Parts,
     node: &Node,
 ) {
-    let new = match read.and_then(|new| new.check().map(|()| new)) {
+    let new = match read.and_then(|new| {
+        new.check()?;
+        sources::check(&new.sources).map(|()| new)
+    }) {
         Ok(new) => new,
         Err(error) => {
             for line in format!("{error:#}").lines() {
@@ -47,7 +52,7 @@ pub(super) fn reload(
     let file = file.unwrap_or_else(|| "no configuration file".to_owned());
     let changes = changes(settings, &new);
     for change in &changes {
-        apply(change, settings, (buffers, plain), &new, node);
+        apply(change, settings, parts, &new, node);
     }
     tracing::info!("reloaded {file}: {} keys changed", changes.len());
 }
@@ -55,7 +60,7 @@ pub(super) fn reload(
 fn apply(
     change: &Change,
     settings: &mut Settings,
-    (buffers, plain): (&mut Buffers, &mut PlainSide),
+    parts: &mut Parts,
     new: &Settings,
     node: &Node,
 ) {
@@ -87,16 +92,21 @@ fn apply(
         },
         Change::Buffers => {
             settings.buffers.clone_from(&new.buffers);
-            match buffers.set(node, &new.buffers) {
+            match parts.buffers.set(node, &new.buffers) {
                 Ok(()) => tracing::info!("pull buffers: now {}", new.buffers.len()),
                 Err(error) => tracing::error!("{error:#}"),
             }
+        }
+        Change::Sources => {
+            settings.sources.clone_from(&new.sources);
+            parts.sources.set(node, &new.sources);
+            tracing::info!("sources: now {}", new.sources.len());
         }
         Change::Rules => {
             settings.rules.clone_from(&new.rules);
             let (imports, exports) = (new.rules.imports.len(), new.rules.exports.len());
             let queries = new.rules.queries.len();
-            match plain.set(node, settings) {
+            match parts.plain.set(node, settings) {
                 Ok(()) => {
                     tracing::info!(
                         "plain: now {imports} imports, {exports} exports, {queries} queries"
@@ -117,6 +127,9 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
     }
     if old.buffers != new.buffers {
         changes.push(Change::Buffers);
+    }
+    if old.sources != new.sources || !new.sources.is_empty() {
+        changes.push(Change::Sources);
     }
     if old.rules != new.rules {
         changes.push(Change::Rules);
@@ -205,6 +218,7 @@ mod tests {
             Change::Restart(key) => key,
             Change::Log
             | Change::Buffers
+            | Change::Sources
             | Change::Rules
             | Change::Capacity(..)
             | Change::Classes(..) => {

@@ -70,6 +70,8 @@ pub(crate) struct Reporter {
     json: bool,
     /// True if reports include the quality.
     adapts: bool,
+    /// True without a report each second: answers and samples that are left out are still noted.
+    quiet: bool,
     block: Block,
     /// Answers of one publisher; `None` for a report on several publishers.
     promises: Option<Promises>,
@@ -88,6 +90,7 @@ impl Reporter {
             tag: tag.to_owned(),
             json,
             adapts: false,
+            quiet: false,
             block: Block::on_stdout(),
             promises: None,
             answers: LineLimit::default(),
@@ -100,6 +103,11 @@ impl Reporter {
     /// Includes the quality of encoded pictures in reports if `adapts`.
     pub(crate) fn with_quality(self, adapts: bool) -> Self {
         Self { adapts, ..self }
+    }
+
+    /// Leaves out the report of each second if `quiet`.
+    pub(crate) fn quiet(self, quiet: bool) -> Self {
+        Self { quiet, ..self }
     }
 
     /// Prints new answers to subscriptions immediately, and many answers to one node as a count.
@@ -171,6 +179,9 @@ impl Reporter {
                     "sample"
                 )
             ));
+        }
+        if self.quiet {
+            return Ok(());
         }
         let Counts { published, taken, dropped, reasons, skipped, left_out, quality } = counts;
         if self.json {

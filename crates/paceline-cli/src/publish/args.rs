@@ -139,6 +139,9 @@ pub(crate) struct PubArgs {
     /// Buffers published samples for others to pull: N samples, or samples=N,bytes=10MB,age=60s
     #[arg(long, value_name = "LIMITS", value_parser = args::history)]
     pub(crate) history: Option<History>,
+    /// Prints no report each second: a daemon publishes it
+    #[arg(skip)]
+    pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) node: NodeArgs,
 }

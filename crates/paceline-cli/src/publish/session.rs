@@ -51,7 +51,9 @@ impl<'a> Session<'a> {
             spread: origin.live.then(|| spread(origin.hz)),
             waits: hz.is_none() && (!origin.live || args.late),
             counts: Counts::default(),
-            reporter: Reporter::new(args.tag.as_str(), args.json).with_quality(args.adapt),
+            reporter: Reporter::new(args.tag.as_str(), args.json)
+                .with_quality(args.adapt)
+                .quiet(args.quiet),
             noted: (0, None),
         }
     }

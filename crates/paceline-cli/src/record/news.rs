@@ -6,7 +6,7 @@ use super::writer::{Job, Shared};
 use crate::notices;
 use paceline::contract::{BestEffort, Grant, Refusal};
 use paceline::delivery::{Resumption, Silence};
-use paceline::status::{Drops, PublisherId, SourceView};
+use paceline::status::{Drops, HopView, NodeId, PublisherId, SourceView};
 use paceline::{Node, Pattern, SubscriberEvent};
 use paceline_record::{RecordedEvent, RecordedHop, RecordedOffer};
 use paceline_tool::show::micros;
@@ -22,6 +22,8 @@ const TAGS_MAX: usize = 16_384;
 #[derive(Default)]
 pub(super) struct News {
     sources: BTreeMap<PublisherId, SourceView>,
+    /// The paths as last recorded.
+    paths: BTreeMap<PublisherId, Vec<HopView>>,
     /// Includes publishers that have left: an answer may arrive later.
     tags: BTreeMap<PublisherId, String>,
     refused: BTreeMap<PublisherId, String>,
@@ -41,17 +43,19 @@ impl News {
         Self { fresh, ..Self::default() }
     }
 
-    /// Returns the publishers that joined or left since the last call.
+    /// Returns the publishers that joined or left since the last call, and the paths that changed.
     pub(super) fn look(&mut self, node: &Node, patterns: &[Pattern]) -> Vec<RecordedEvent> {
         let found = patterns.iter().flat_map(|pattern| node.sources(pattern));
         let found: BTreeMap<PublisherId, SourceView> =
             found.map(|source| (source.publisher, source)).collect();
+        let names: BTreeMap<NodeId, String> = node.nodes().into_iter().collect();
         let mut events = Vec::new();
         let gone: BTreeSet<PublisherId> =
             self.sources.keys().filter(|id| !found.contains_key(id)).copied().collect();
         for publisher in gone {
             if let Some(source) = self.sources.remove(&publisher) {
                 self.refused.remove(&publisher);
+                self.paths.remove(&publisher);
                 let tag = source.tag.to_string();
                 events.push(RecordedEvent::Left { tag, publisher: publisher.to_string() });
             }
@@ -61,15 +65,37 @@ impl News {
         }
         for (publisher, source) in found {
             let tag = source.tag.to_string();
-            let node = source.node.clone();
+            let name = source.node.clone();
             let period_us = source.period.map(micros);
             if self.sources.insert(publisher, source).is_none() {
                 self.tags.insert(publisher, tag.clone());
-                let publisher = publisher.to_string();
-                events.push(RecordedEvent::Joined { tag, publisher, node, period_us });
+                let (tag, publisher) = (tag.clone(), publisher.to_string());
+                events.push(RecordedEvent::Joined { tag, publisher, node: name, period_us });
             }
+            events.extend(self.path(publisher, tag, &names));
         }
         events
+    }
+
+    /// Returns the path of a publisher if it is known and is not the one that was recorded last.
+    fn path(
+        &mut self,
+        publisher: PublisherId,
+        tag: String,
+        names: &BTreeMap<NodeId, String>,
+    ) -> Option<RecordedEvent> {
+        let hops = &self.sources.get(&publisher)?.hops;
+        let recorded = self.paths.get(&publisher).map_or(&[][..], Vec::as_slice);
+        if hops.is_empty() || !is_other_path(recorded, hops) {
+            return None;
+        }
+        let event = RecordedEvent::Path {
+            tag,
+            publisher: publisher.to_string(),
+            hops: hops.iter().map(|hop| recorded_hop(hop, names)).collect(),
+        };
+        self.paths.insert(publisher, hops.clone());
+        Some(event)
     }
 
     /// Returns the current publishers.
@@ -230,6 +256,31 @@ impl News {
         }
         self.dropped = drops;
         Some(RecordedEvent::Dropped { dropped: by_name(&drops) })
+    }
+}
+
+/// Returns whether a path is another one than `before`, or a capacity on it has changed by more than one part in 16: a measured one
+/// changes all the time.
+fn is_other_path(before: &[HopView], now: &[HopView]) -> bool {
+    let bits = |hop: &HopView| hop.capacity.map(|capacity| capacity.bits_per_s());
+    let is_other = |(one, two): (&HopView, &HopView)| {
+        let moved = (one.from, one.to, &one.link) != (two.from, two.to, &two.link);
+        moved
+            || match (bits(one), bits(two)) {
+                (Some(one), Some(two)) => one.abs_diff(two) > one / 16,
+                (one, two) => one != two,
+            }
+    };
+    before.len() != now.len() || before.iter().zip(now).any(is_other)
+}
+
+/// Returns a hop of a path on which nothing is reserved.
+fn recorded_hop(hop: &HopView, names: &BTreeMap<NodeId, String>) -> RecordedHop {
+    RecordedHop {
+        name: names.get(&hop.from).cloned().unwrap_or_default(),
+        link: hop.link.clone(),
+        capacity_bits_per_s: hop.capacity.map(|capacity| capacity.bits_per_s()),
+        ..RecordedHop::default()
     }
 }
 

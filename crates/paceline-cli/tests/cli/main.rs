@@ -41,6 +41,7 @@ mod record;
 mod replay;
 mod signals;
 mod simulate;
+mod sources;
 mod telemetry;
 mod timed;
 mod top;

@@ -60,7 +60,7 @@ fn received_samples_are_in_the_file_with_times_and_numbers() {
     assert_eq!(channel.metadata["asked"], "all within 500 ms");
     assert_eq!(channel.metadata["period_us"], "50000");
     let reported = events(&all);
-    for kind in ["begin", "joined", "delivered", "link", "end"] {
+    for kind in ["begin", "joined", "path", "delivered", "link", "end"] {
         assert!(reported.iter().any(|event| event["event"] == kind), "{kind}: {reported:?}");
     }
     let judgement = Judgement::of(&bytes[..]).unwrap();

@@ -16,6 +16,10 @@ pub(super) fn write(to: &mut Families, at: &Labels, link: &LinkStatus) {
         let bits = found.contracts_bits_per_s;
         to.gauge("paceline_link_capacity_contracts_bits_per_second", help, at, bits);
     }
+    if let Some(bits) = link.least_capacity_bits_per_s {
+        let help = "Smallest capacity at which all contracts of the link stay.";
+        to.gauge("paceline_link_least_capacity_bits_per_second", help, at, bits);
+    }
     link.medium.iter().for_each(|medium| write_medium(to, at, medium));
 }
 

@@ -33,6 +33,7 @@ fn values_have_their_units_and_labels() {
         ),
         format!("paceline_link_round_trip_seconds{robot},link=\"thin\"}} 0.000150"),
         format!("paceline_link_reserved_bits_per_second{robot},link=\"thin\"}} 400000"),
+        format!("paceline_link_least_capacity_bits_per_second{robot},link=\"thin\"}} 1100000"),
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }

@@ -77,6 +77,7 @@ fn expected_link() -> serde_json::Value {
         "medium": null,
         "use_bits_per_s": null,
         "reserved_bits_per_s": 400_000,
+        "least_capacity_bits_per_s": 1_100_000,
         "round_trip_us": 150,
         "delay_us": 170,
         "jitter_us": 20,

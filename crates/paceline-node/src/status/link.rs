@@ -35,6 +35,9 @@ pub struct LinkStatus {
     pub use_bits_per_s: Option<u64>,
     /// Rate reserved by the contracts of its streams.
     pub reserved_bits_per_s: u64,
+    /// Smallest capacity at which all its contracts stay, of a measured one the part for contracts; 0 without contracts, null
+    /// without a capacity, with classes, and in the first two seconds of the node.
+    pub least_capacity_bits_per_s: Option<u64>,
     /// Smallest round trip of 10 to 20 s; zero if none was measured.
     #[serde(rename = "round_trip_us", with = "micros")]
     #[cfg_attr(feature = "typescript", ts(type = "number"))]

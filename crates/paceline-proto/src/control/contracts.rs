@@ -10,6 +10,7 @@ pub(super) mod excess;
 mod forecast;
 mod granted;
 mod idle;
+pub(super) mod least;
 pub(super) mod linger;
 pub(super) mod links;
 pub(super) mod medium;
@@ -42,6 +43,7 @@ pub(super) struct Contracts {
     pub(super) changes: change::State,
     pub(super) elastic: elastic::State,
     pub(super) forecasts: forecast::State,
+    pub(super) least: least::Known,
     pub(super) media: medium::State,
     /// The pairs with a reservation here whose subscription was in the registry.
     pub(super) announced: BTreeSet<PairKey>,
@@ -77,6 +79,7 @@ impl Contracts {
             changes: change::State::default(),
             elastic: elastic::State::default(),
             forecasts: forecast::State::default(),
+            least: least::Known::default(),
             media: medium::State::default(),
             announced: BTreeSet::new(),
             answers: BTreeMap::new(),

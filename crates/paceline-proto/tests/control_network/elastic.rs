@@ -99,6 +99,24 @@ fn a_contract_follows_the_capacity_down_and_up_and_is_never_refused() {
 }
 
 #[test]
+fn a_contract_stays_down_to_the_least_capacity_of_its_link() {
+    let mut pair = Pair::new(3 * CAMERA);
+    assert_eq!(pair.net.nodes[0].least_capacity("radio"), Some(0), "no contract");
+    let of = pair.net.publish(0, camera("camera"));
+    let key = (pair.net.subscribe(1, promised("camera")), of);
+    pair.run(1);
+    let least = pair.net.nodes[0].least_capacity("radio").unwrap();
+    assert!(least > 8 * CAMERA / 2 && least < 8 * 3 * CAMERA, "{least}");
+    for (bits, stays) in [(least, true), (least - least / 50, false)] {
+        pair.set(bits.div_ceil(8));
+        pair.run(3);
+        assert_eq!(pair.net.seen[1].granted.contains_key(&key), stays, "{bits}");
+    }
+    assert_eq!(pair.net.nodes[0].least_capacity("radio"), Some(0), "it has ended");
+    assert_eq!(pair.net.nodes[0].least_capacity("none"), None);
+}
+
+#[test]
 #[expect(clippy::float_cmp, reason = "the steps are exact")]
 fn less_important_contracts_make_room_and_get_it_back() {
     let mut pair = Pair::new(2 * CAMERA);

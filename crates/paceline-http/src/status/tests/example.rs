@@ -82,6 +82,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         use_bits_per_s: None,
         loss: None,
         reserved_bits_per_s: 400_000,
+        least_capacity_bits_per_s: Some(1_100_000),
         at: Duration::from_micros(86_399_900_000),
         hops: vec![operator],
         neighbours: vec![neighbour(operator)],

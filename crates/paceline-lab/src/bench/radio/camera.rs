@@ -90,10 +90,8 @@ impl Film {
             self.pictures += 1;
             self.late += usize::from(picture.late);
         }
-        let mut hertz = self.grants.last().map_or(HZ, |(_, hertz)| *hertz);
         while let Some(event) = pictures.try_event() {
-            if let SubscriberEvent::Adapted { form, adaptation, .. } = &event {
-                hertz = form.rate.max_hz().unwrap_or(HZ);
+            if let SubscriberEvent::Adapted { adaptation, .. } = &event {
                 match adaptation.cause {
                     Cause::Room => self.restored += 1,
                     Cause::Refused(_) | Cause::MoreImportant { .. } => {
@@ -105,7 +103,8 @@ impl Film {
             }
             if let SubscriberEvent::Granted(grant) = &event {
                 let reserved = grant.hops.iter().map(|hop| hop.bytes_per_s).max();
-                let hertz = if hertz > 0.0 { hertz } else { LEAST_HZ };
+                // An answer to a step can arrive after the next step is announced.
+                let hertz = grant.form.rate.max_hz().unwrap_or(HZ);
                 let each = float(reserved.unwrap_or(0)) / hertz;
                 self.bytes_per_picture = self.bytes_per_picture.max(each);
                 self.grants.push((Instant::now(), hertz));

@@ -114,6 +114,7 @@ fn link() -> LinkStatus {
         }),
         medium: Some(medium()),
         use_bits_per_s: Some(7),
+        least_capacity_bits_per_s: Some(1_100_000),
         hops: vec![NodeId(8)],
         neighbours: vec![NeighbourStatus {
             id: NodeId(8),

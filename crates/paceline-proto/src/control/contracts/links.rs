@@ -210,6 +210,12 @@ impl Links {
         self.known.get(link)?.nominal
     }
 
+    /// Returns true for a link with a capacity that no classes share.
+    pub(in crate::control) fn is_whole(&self, link: &str) -> bool {
+        let line = self.known.get(link).filter(|line| line.capacity.is_some());
+        line.is_some_and(|line| line.settings.classes.is_none())
+    }
+
     /// Returns the reservations of a link without classes.
     pub(in crate::control) fn reserved(&self, reservations: &Reservations, link: &str) -> Amounts {
         let link = self.known.get(link).and_then(|line| reservations.link(line.id));

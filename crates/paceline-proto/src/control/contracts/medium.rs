@@ -10,12 +10,10 @@ mod want;
 
 pub(super) use want::Prospective;
 
-use super::links::Links;
 use crate::control::membership::registry::{Change, EntryKey};
 use crate::control::{Control, ControlOutput, cut};
 use crate::medium::{Holder, Ledger, LinkKey, Medium, MediumLink, MediumView, least_rate};
 use members::Members;
-use paceline_admit::Reservations;
 use paceline_admit::ledger::Amounts;
 use paceline_sched::{Capacity, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -215,30 +213,5 @@ impl Control {
         let Ok(capacity) = Capacity::from_bits_per_s(bits.max(8)) else { return };
         self.contracts.admission.links.set_allotment(link, capacity);
         self.outputs.push_back(ControlOutput::Allotted { link: link.to_owned(), capacity });
-    }
-}
-
-/// Returns the least rate above `low` and up to `high` bits per second, which fits, at which `fits` is true, to one part in 128.
-pub(super) fn least(low: u64, high: u64, fits: impl Fn(u64) -> bool) -> u64 {
-    const PARTS: u64 = 128;
-    let (mut low, mut high) = (low, high);
-    while high.saturating_sub(low) > high / PARTS + 1 {
-        let middle = low + (high - low) / 2;
-        if fits(middle) { high = middle } else { low = middle }
-    }
-    high
-}
-
-impl Links {
-    /// Returns the least rate in bits per second at which a link carries its reservations; 0 without any.
-    fn least(&self, reservations: &Reservations, link: &str) -> u64 {
-        let Amounts { rate, streams, .. } = self.reserved(reservations, link);
-        let Some(now) = self.capacity(link).filter(|_| streams > 0) else { return 0 };
-        let held = self.id(link).and_then(|id| reservations.link(id));
-        let fits = |bits| {
-            let spec = self.parameters_at(link, bits);
-            held.zip(spec).is_some_and(|(held, spec)| held.rebuilt(spec, |it| it).1.is_empty())
-        };
-        least(rate.min(now.bits_per_s()), now.bits_per_s(), fits)
     }
 }

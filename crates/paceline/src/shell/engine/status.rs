@@ -48,6 +48,8 @@ pub(crate) struct Rates {
     health: BTreeMap<SubscriptionId, HealthWindow>,
     /// The use of the links, in their order.
     links: Vec<LinkUse>,
+    /// Their least capacities.
+    least: Vec<Option<u64>>,
     waits: ProcessorWaits,
 }
 
@@ -93,6 +95,8 @@ impl Engine {
         for (of, link) in self.rates.links.iter_mut().zip(&self.links) {
             of.handle_reading(link_reading(link));
         }
+        let names = self.links.iter().map(|link| link.config.name.as_str());
+        self.rates.least = names.map(|name| self.control.least_capacity(name)).collect();
         let mut old = std::mem::take(&mut self.rates.delivered);
         for (id, sink) in &self.sinks {
             let (delivered, ages) = {
@@ -217,6 +221,7 @@ impl Engine {
                 neighbour.memory_bytes = memory.get(&neighbour.id).map_or(0, |bytes| *bytes as u64);
             }
             self.rates.links.get(index).iter().for_each(|of| of.fill(&mut status));
+            status.least_capacity_bits_per_s = self.rates.least.get(index).copied().flatten();
             status
         };
         self.links.iter().enumerate().map(row).collect()
@@ -248,6 +253,7 @@ impl Engine {
             use_bits_per_s: None,
             reserved_bits_per_s: reserved
                 .fold(0, |sum, contract| sum.saturating_add(contract.bits_per_s)),
+            least_capacity_bits_per_s: None,
             least_round_trip: snapshot.least_round_trip.unwrap_or_default().into(),
             round_trip: round_trip.into(),
             jitter: jitter.into(),

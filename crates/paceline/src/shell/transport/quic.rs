@@ -13,19 +13,32 @@ use super::{Error, Opening};
 use super::{address_of, cause, resolve};
 use crate::config::LinkConfig;
 use crate::identity::Identity;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, setsockopt, socket, sockopt,
+};
 use paceline_proto::ProbeInterval;
+use paceline_sched::{Capacity, Duration};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{
-    ClientConfig, Connection, Endpoint, RecvStream, SendStream, ServerConfig, TransportConfig,
+    ClientConfig, Connection, Endpoint, EndpointConfig, MtuDiscoveryConfig, RecvStream, SendStream,
+    ServerConfig, TransportConfig, default_runtime,
 };
 use rustls::pki_types::CertificateDer;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use tokio::time::timeout;
 
 /// The size of UDP payloads: one Ethernet packet with a frame. QUIC falls back to 1,200 bytes on paths
 /// that carry less.
 const DATAGRAM_BYTES: u16 = 1_420;
+/// The largest UDP payload that a path is tested for, such as one of jumbo frames, or loopback: the kernel takes 64 KiB at once, and
+/// quinn gives it up to 10 packets.
+const PATH_BYTES_MAX: u16 = 6_500;
+/// The same within what Ethernet carries over IPv4 and IPv6.
+const ETHERNET_BYTES: u16 = 1_452;
+/// The longest time of a packet on a link.
+const PACKET_TIME: Duration = Duration::from_micros(500);
 /// The limits of queued data in bytes.
 const SEND_BUFFER: usize = 1 << 20;
 const RECEIVE_BUFFER: usize = 8 << 20;
@@ -56,6 +69,10 @@ impl Quic {
         if ProbeInterval::of(link.capacity, 1) > ProbeInterval::SHORTEST {
             // Packets that only test what the path carries would take seconds on a slow link.
             config.mtu_discovery_config(None);
+        } else {
+            let mut discovery = MtuDiscoveryConfig::default();
+            discovery.upper_bound(path_bytes(link.capacity));
+            config.mtu_discovery_config(Some(discovery));
         }
         if link.capacity.is_some() {
             config.congestion_controller_factory(Arc::new(NoCongestionControl));
@@ -69,15 +86,15 @@ impl Quic {
         let crypto = QuicServerConfig::try_from(self.identity.server.clone())?;
         let mut server = ServerConfig::with_crypto(Arc::new(crypto));
         server.transport_config(self.transport.clone());
-        let listening = Endpoint::server(server, resolve(endpoint)?)?;
+        let listening = open(Some(server), resolve(endpoint)?)?;
         tokio::spawn(accept(self.shared.clone(), listening.clone(), self.sends_datagrams));
         Ok(listening)
     }
 
     /// Connects to `endpoint`, and connects again after the end of a connection.
     pub(super) fn connect(&self, endpoint: &str) -> Result<Endpoint, Error> {
-        let dialler = Endpoint::client(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))
-            .or_else(|_| Endpoint::client(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))))?;
+        let dialler = open(None, SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))
+            .or_else(|_| open(None, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))))?;
         let crypto = QuicClientConfig::try_from(self.identity.client.clone())?;
         let mut client = ClientConfig::new(Arc::new(crypto));
         client.transport_config(self.transport.clone());
@@ -90,6 +107,32 @@ impl Quic {
         tokio::spawn(dial(self.shared.clone(), to, way));
         Ok(dialler)
     }
+}
+
+/// Returns the largest UDP payload that is tested on the path of a link. A thin link does not wait for a large packet.
+fn path_bytes(capacity: Option<Capacity>) -> u16 {
+    let bytes = capacity.map_or(u64::MAX, |capacity| capacity.bytes_in(PACKET_TIME));
+    u16::try_from(bytes).unwrap_or(u16::MAX).clamp(ETHERNET_BYTES, PATH_BYTES_MAX)
+}
+
+/// Opens a socket that receives packets of any size that a path is tested for.
+fn open(server: Option<ServerConfig>, at: SocketAddr) -> Result<Endpoint, Error> {
+    let mut config = EndpointConfig::default();
+    config.max_udp_payload_size(PATH_BYTES_MAX)?;
+    let socket = if server.is_some() { UdpSocket::bind(at)? } else { dialling(at)? };
+    let runtime = default_runtime().ok_or("no runtime for QUIC")?;
+    Ok(Endpoint::new(config, server, socket, runtime)?)
+}
+
+/// Returns a socket that reaches IPv4 addresses too, whatever the system's default for IPv6 is.
+fn dialling(at: SocketAddr) -> Result<UdpSocket, Error> {
+    let family = if at.is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet };
+    let socket = socket(family, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    if at.is_ipv6() {
+        setsockopt(&socket, sockopt::Ipv6V6Only, &false)?;
+    }
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(at))?;
+    Ok(UdpSocket::from(socket))
 }
 
 /// Accepts connections until the endpoint is closed.

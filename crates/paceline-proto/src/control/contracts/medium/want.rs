@@ -1,7 +1,7 @@
 //! Requests beyond the rate of a link on a shared medium, and the rate that other links leave.
 
+use super::super::least::least;
 use super::super::links::Links;
-use super::least;
 use super::members::Members;
 use crate::control::Control;
 use crate::control::contracts::admission::Admission;

@@ -3,7 +3,8 @@
 use super::room::{Leg, Room};
 use super::{Cow, Half};
 use crate::control::Control;
-use crate::control::contracts::medium::{Prospective, least};
+use crate::control::contracts::least::least;
+use crate::control::contracts::medium::Prospective;
 use crate::control::data::refusal::{Refusal, RefusalReason};
 
 impl Control {
