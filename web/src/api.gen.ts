@@ -828,6 +828,11 @@ use_bits_per_s: number | null,
  */
 reserved_bits_per_s: number, 
 /**
+ * Smallest capacity at which all its contracts stay, of a measured one the part for contracts; 0 without contracts, null
+ * without a capacity, with classes, and in the first two seconds of the node.
+ */
+least_capacity_bits_per_s: number | null, 
+/**
  * Smallest round trip of 10 to 20 s; zero if none was measured.
  */
 round_trip_us: number, 

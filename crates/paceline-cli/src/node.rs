@@ -18,8 +18,8 @@ use paceline_http::{Access, HttpServer, Neighbours, OwnSource};
 use paceline_tool::stop::{Hangup, STOP_SLICE, Stop};
 use paceline_tool::{log, show};
 use plain::{PlainLine, PlainSide};
-use sources::Sources;
 use serde::Serialize;
+use sources::Sources;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -186,7 +186,9 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
         format!(", imports: {imports}, exports: {exports}, queries: {queries}")
     };
     let file = file.display();
-    show::line(&format!("{file}: valid; links: {links}, buffers: {buffers}, sources: {sources}{rules}"))?;
+    show::line(&format!(
+        "{file}: valid; links: {links}, buffers: {buffers}, sources: {sources}{rules}"
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -20,8 +20,8 @@ mod telemetry;
 mod value;
 
 pub(crate) use args::PubArgs;
-pub(crate) use configured::ConfiguredSource;
 use args::Tenet;
+pub(crate) use configured::ConfiguredSource;
 
 use crate::playback::{
     SENT_WITHIN, declare_with, declared, not_all_sent, report_links, wait_for_subscriber,

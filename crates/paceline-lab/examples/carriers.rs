@@ -3,7 +3,7 @@
 //!
 //! Both ends run in this process. Usage: `carriers [SECONDS]`, 3 by default.
 
-use paceline::{LinkConfig, Node};
+use paceline::{Capacity, LinkConfig, Node};
 use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn processor() -> Duration {
 }
 
 fn run(
-    endpoint: &str,
+    (endpoint, capacity): (&str, Option<Capacity>),
     seconds: u64,
     (cert, key, ca): &(PathBuf, PathBuf, PathBuf),
 ) -> Result<(), Box<dyn Error>> {
@@ -56,6 +56,7 @@ fn run(
     )?;
     let open = |link: LinkConfig| {
         let link = if encrypted { link.tls(cert, key, ca) } else { link };
+        let link = capacity.into_iter().fold(link, |link, it| link.capacity(it));
         Node::builder().isolated().policy(&policy).link(link).open()
     };
     let sender = open(LinkConfig::new("link").listen(endpoint))?;
@@ -94,7 +95,8 @@ fn run(
     let (time, used) = (began.elapsed(), processor() - before);
     drop(bulk);
     let got = reader.join().map_err(|_| "the reader panicked")?;
-    print(protocol, (got, published), (time, used), &ages);
+    let name = capacity.map_or_else(|| protocol.to_owned(), |it| format!("{protocol}, {it}"));
+    print(&name, (got, published), (time, used), &ages);
     sender.close();
     receiver.close();
     Ok(())
@@ -212,9 +214,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dir = std::env::temp_dir().join(format!("paceline-carriers-{}", std::process::id()));
     let files = certificates(&dir)?;
     let socket = |name| dir.join(name).display().to_string();
-    run(&format!("unix/{}", socket("own.sock")), seconds, &files)?;
-    for protocol in ["tcp", "tls", "quic"] {
-        at_free_port(|port| run(&format!("{protocol}/127.0.0.1:{port}"), seconds, &files))?;
+    run((&format!("unix/{}", socket("own.sock")), None), seconds, &files)?;
+    // With a capacity, QUIC carries datagrams instead of a stream.
+    let paced = Capacity::from_bits_per_s(1_000_000_000)?;
+    for (protocol, capacity) in
+        [("tcp", None), ("tls", None), ("quic", None), ("quic", Some(paced))]
+    {
+        at_free_port(|port| {
+            run((&format!("{protocol}/127.0.0.1:{port}"), capacity), seconds, &files)
+        })?;
     }
     run_zenoh(&format!("unixsock-stream/{}", socket("zenoh.sock")), seconds, &files)?;
     at_free_port(|port| run_zenoh(&format!("tls/localhost:{port}"), seconds, &files))?;

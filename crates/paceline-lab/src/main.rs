@@ -6,6 +6,7 @@ mod impair;
 mod netns;
 mod repro;
 mod schedule;
+mod turns;
 
 use clap::{Parser, Subcommand};
 use paceline_tool::{exit, log, spelling};

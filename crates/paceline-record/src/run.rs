@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn a_stream_has_the_path_of_its_contract_or_else_the_first_known_one() {
         let (tag, publisher) = ("robot/arm".to_owned(), "7.1".to_owned());
-        let hops = |bits| vec![RecordedHop { capacity_bits_per_s: Some(bits), ..RecordedHop::default() }];
+        let hops =
+            |bits| vec![RecordedHop { capacity_bits_per_s: Some(bits), ..RecordedHop::default() }];
         let path = |bits| {
             let (tag, publisher) = (tag.clone(), publisher.clone());
             RecordedEvent::Path { tag, publisher, hops: hops(bits) }

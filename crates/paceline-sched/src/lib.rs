@@ -43,7 +43,6 @@
 //! * [`hfsc`]: a hierarchy of classes that share a link by service curves.
 //! * [`discipline`]: the packet scheduling disciplines, behind one trait and one enum.
 //! * [`police`]: policers: leaky bucket, jumping window, moving window, dual bucket.
-//! * [`turns`]: the rate of scheduler iterations and the work limit of each.
 //! * [`load`]: a load for measuring disciplines.
 //! * [`timeline`]: a link in virtual time, decision by decision.
 #![no_std]
@@ -63,7 +62,6 @@ pub mod police;
 pub mod time;
 pub mod timeline;
 mod tournament;
-pub mod turns;
 pub mod units;
 mod wide;
 

@@ -5,7 +5,7 @@ use super::units;
 use super::value::text;
 use crate::args::SourceSpec;
 use paceline::Tag;
-use paceline_edge::CameraAddress;
+use paceline_edge::{AddressError, CameraAddress};
 use std::path::Path;
 use toml::de::DeValue;
 
@@ -36,20 +36,20 @@ const FILES: [&str; 3] = ["rtsp_login", "rtp", "file"];
 const SOURCES_MAX: usize = 64;
 const TRUTH: &str = "must be true or false";
 const FILE: &str = "must be an absolute path, such as \"/etc/paceline/camera.sdp\"";
+const LOGIN: &str = "the address contains a login; write USER:PASSWORD into a file, and give its path as rtsp_login";
 const VALUE: &str = "must be text or a number, as of the option of paceline pub";
 const TAG: &str = "must be text, such as \"robot/camera\"";
 
 /// Reads all sources.
-pub(super) fn sources(
-    section: &Section<'_, '_>,
-    problems: &mut Problems<'_>,
-) -> Vec<SourceSpec> {
+pub(super) fn sources(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Vec<SourceSpec> {
     let tables = section.tables("source", &SOURCE_KEYS, problems);
     if let Some(first) = tables.get(SOURCES_MAX) {
         let given = tables.len();
         problems.add(
             &first.span,
-            format!("{given} sources, a node has at most {SOURCES_MAX}; start paceline pub for others"),
+            format!(
+                "{given} sources, a node has at most {SOURCES_MAX}; start paceline pub for others"
+            ),
         );
     }
     tables.iter().filter_map(|table| source(table, problems)).collect()
@@ -73,7 +73,11 @@ fn source(table: &Section<'_, '_>, problems: &mut Problems<'_>) -> Option<Source
         if key == "rtsp"
             && let Some(Err(error)) = table.text(key).map(str::parse::<CameraAddress>)
         {
-            problems.add(&table.span_of(key), format!("{}rtsp: {error}", table.place));
+            let reason = match error {
+                AddressError::Login => LOGIN.to_owned(),
+                AddressError::Scheme(_) | AddressError::Host(_) => error.to_string(),
+            };
+            problems.add(&table.span_of(key), format!("{}rtsp: {reason}", table.place));
             continue;
         }
         let option = format!("--{}", key.replace('_', "-"));

@@ -57,13 +57,7 @@ pub(super) fn reload(
     tracing::info!("reloaded {file}: {} keys changed", changes.len());
 }
 
-fn apply(
-    change: &Change,
-    settings: &mut Settings,
-    parts: &mut Parts,
-    new: &Settings,
-    node: &Node,
-) {
+fn apply(change: &Change, settings: &mut Settings, parts: &mut Parts, new: &Settings, node: &Node) {
     match change {
         Change::Log => {
             settings.log.clone_from(&new.log);

@@ -75,7 +75,10 @@ mod tests {
         };
         let error = |options: &[&str]| ConfiguredSource::new(&spec(options)).err().unwrap();
         let text = error(&["--rtsp=rtsp://h/s", "--hz=fast"]).to_string();
-        assert!(text.starts_with("source robot/camera: invalid value 'fast' for 'hz <HZ>'"), "{text}");
+        assert!(
+            text.starts_with("source robot/camera: invalid value 'fast' for 'hz <HZ>'"),
+            "{text}"
+        );
         let text = error(&["--file=/data/flight.ulg"]).to_string();
         assert!(text.contains("publish it with paceline pub"), "{text}");
         assert!(ConfiguredSource::new(&spec(&["--rtsp=rtsp://h/s", "--rtsp-udp"])).is_ok());

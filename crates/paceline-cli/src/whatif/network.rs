@@ -117,9 +117,11 @@ impl Network {
         changes: &Changes,
     ) {
         let source = if stream.node.is_empty() { "publisher" } else { &stream.node };
-        let mut path: Vec<(&str, Option<&str>, Option<u64>)> = stream
-            .hops
-            .iter()
+        // A path within one host is one link, of which --capacity can be another one.
+        let hops = Some(&stream.hops).filter(|hops| hops.iter().any(|hop| hop.link != HOST));
+        let mut path: Vec<(&str, Option<&str>, Option<u64>)> = hops
+            .into_iter()
+            .flatten()
             .map(|hop| (hop.name.as_str(), Some(hop.link.as_str()), hop.capacity_bits_per_s))
             .collect();
         if path.is_empty() {

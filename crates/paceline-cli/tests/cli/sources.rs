@@ -22,7 +22,7 @@ fn write(host: &Host, name: &str, text: &str) -> std::path::PathBuf {
 
 /// Returns the first samples of a tag.
 fn samples(host: &Host, tag: &str, count: &str) -> Vec<serde_json::Value> {
-    let got = host.run(&["sub", tag, "--count", count, "--json", "--duration", "20s"]);
+    let got = host.run(&["sub", tag, "--count", count, "--json"]);
     assert_eq!(got.code, Some(0), "{tag}: {got:?}");
     got.json()
 }
@@ -39,15 +39,14 @@ fn a_node_publishes_its_sources_and_follows_a_new_configuration() {
     let host = Host::new();
     let lines = write(&host, "lines.txt", "one\ntwo\nthree\n");
     let card = "[[source]]\ntag = \"run/card\"\ntest_card = \"160x120@20\"\nloss = \"1/10\"\n";
-    let once =
-        format!("[[source]]\ntag = \"run/once\"\nfile = \"{}\"\nhz = 10\n", lines.display());
+    let once = format!("[[source]]\ntag = \"run/once\"\nfile = \"{}\"\nhz = 10\n", lines.display());
     let config = write(&host, "node.toml", &format!("name = \"robot\"\n{card}{once}"));
     let node = start(&host, &config, "log");
     let pictures = samples(&host, "run/card", "5");
     assert!(pictures.len() >= 5, "{pictures:?}");
     wait_logged(&host, "log", "source run/once: it has ended");
     // The file ended. It starts again with a reload, and the test card goes on. Another one replaces the first.
-    let other = "[[source]]\ntag = \"run/other\"\ntest_card = \"80x60@10\"\n";
+    let other = "[[source]]\ntag = \"run/other\"\ntest_card = \"160x120@5\"\n";
     std::fs::write(&config, format!("name = \"robot\"\n{once}{other}")).unwrap();
     node.signal(Signal::HUP);
     wait_logged(&host, "log", "sources: now 2");

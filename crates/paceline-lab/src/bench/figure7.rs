@@ -7,10 +7,10 @@ mod costs;
 use super::report::{Bound, Report, Section, Table, Unit};
 use super::stats::float;
 use super::{OutputArgs, interrupt};
+use crate::turns::host::{Figures, Host, Senders, run as run_host};
+use crate::turns::{Budget, Cost, Pace};
 use anyhow::Result;
 use paceline_sched::time::Duration;
-use paceline_sched::turns::host::{Figures, Host, Senders, run as run_host};
-use paceline_sched::turns::{Budget, Cost, Pace};
 use std::process::ExitCode;
 
 /// Service rate as a function of the scheduler's period, 1 to 16 interactors, coarse and fine

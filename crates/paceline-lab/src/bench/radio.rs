@@ -4,6 +4,7 @@
 //! link between the two nodes. Publisher and subscriber are in this process, so that one clock measures the ages.
 
 mod camera;
+mod plain;
 mod run;
 mod trace;
 
@@ -85,6 +86,15 @@ pub(super) fn run(args: &Args) -> Result<ExitCode> {
         report.add(section, &args.output);
     }
     if !short {
+        let mut section = Section::new("plain Zenoh with priorities over tcp");
+        let mut table = Table::new(HEADINGS.map(str::to_owned).into());
+        for trace in Trace::ALL {
+            eprintln!("plain Zenoh: {}", trace.name());
+            let run = Run { capacity: "", protocol: "tcp", rates: trace.sampled(length) };
+            table.row(trace.name().to_owned(), figures(&run.measure_plain(&scratch)?));
+        }
+        section.table(table);
+        report.add(section, &args.output);
         report.add(cost(&scratch, &certificates)?, &args.output);
     }
     report.finish(&args.output)

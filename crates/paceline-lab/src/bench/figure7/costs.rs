@@ -2,10 +2,10 @@
 
 use super::super::clock;
 use super::super::stats::float;
+use crate::turns::host::{Host, Senders, run};
+use crate::turns::{Budget, Cost, Pace};
 use anyhow::Result;
 use paceline_sched::time::Duration;
-use paceline_sched::turns::host::{Host, Senders, run};
-use paceline_sched::turns::{Budget, Cost, Pace};
 
 /// The number of runs. The best one counts: other runs were disturbed.
 const RUNS: u32 = 7;

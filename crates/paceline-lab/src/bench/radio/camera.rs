@@ -13,8 +13,8 @@ const HZ: f64 = 30.0;
 const LEAST_HZ: f64 = 1.5;
 const IMPORTANCE: u8 = 20;
 /// 9.6 Mbit/s of payload at the full rate.
-const PICTURE_BYTES: u64 = 40_000;
-const WITHIN: Duration = Duration::from_millis(500);
+pub(super) const PICTURE_BYTES: u64 = 40_000;
+pub(super) const WITHIN: Duration = Duration::from_millis(500);
 /// The shortest time before a step is restored, of the contract and of the oracle.
 const HYSTERESIS: Duration = Duration::from_secs(5);
 /// A warning is early if it precedes the reduction by this time.

@@ -25,13 +25,13 @@ const PERIOD: Duration = Duration::from_millis(10);
 const DEADLINE: Duration = Duration::from_millis(100);
 const IMPORTANCE: u8 = 90;
 /// Per period: 40 Mbit/s.
-const DATA_BYTES: usize = 50_000;
+pub(super) const DATA_BYTES: usize = 50_000;
 /// The queue of the radio: 100 ms at 2 Mbit/s.
 const QUEUE_BYTES: u64 = 25_000;
 /// The rate of packets that an outage drops.
 const DARK_BITS_PER_S: u64 = 1_000_000;
 const WAY: Delay = Delay::from_millis(20);
-const TICK: Duration = Duration::from_millis(50);
+pub(super) const TICK: Duration = Duration::from_millis(50);
 /// Samples of a window, of which one may miss.
 const WINDOW: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,9 +69,9 @@ pub(super) struct Seen {
 
 /// The times of the steering samples, by sequence number.
 #[derive(Debug, Default)]
-struct Times {
-    sent: BTreeMap<u64, Instant>,
-    arrived: BTreeMap<u64, Instant>,
+pub(super) struct Times {
+    pub(super) sent: BTreeMap<u64, Instant>,
+    pub(super) arrived: BTreeMap<u64, Instant>,
 }
 
 impl Run {
@@ -135,7 +135,7 @@ impl Run {
         if self.protocol == "quic" { 0.85 } else { 0.95 }
     }
 
-    fn impairment(bits: u64) -> Result<Impairment> {
+    pub(super) fn impairment(bits: u64) -> Result<Impairment> {
         let blackout = bits == 0;
         let rate = Some(Capacity::from_bits_per_s(if blackout { DARK_BITS_PER_S } else { bits })?);
         Ok(Impairment { rate, blackout, delay: WAY, queue_bytes: QUEUE_BYTES, ..Impairment::NONE })
@@ -181,7 +181,7 @@ impl Run {
         Ok(float(used) / float(self.rates.iter().sum()))
     }
 
-    fn judge(&self, times: &Times, admitted: f64) -> Seen {
+    pub(super) fn judge(&self, times: &Times, admitted: f64) -> Seen {
         let delay = |seq: &u64, sent: &Instant| {
             times.arrived.get(seq).map(|arrived| arrived.saturating_duration_since(*sent))
         };

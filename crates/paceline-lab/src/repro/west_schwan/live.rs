@@ -1,10 +1,10 @@
 //! Interactors as threads, a scheduler that iterates periodically, and a receiver that counts.
 
+use crate::turns::{Budget, Cost, Pace, Turns, Volume};
 use anyhow::{Context as _, Result};
 use paceline_sched::discipline::{
     Discipline, Eligibility, Head, Policy, Scheduler as _, ServiceClass, StreamIndex,
 };
-use paceline_sched::turns::{Budget, Cost, Pace, Turns, Volume};
 use paceline_sched::{Duration as Span, Instant as Moment};
 use std::collections::VecDeque;
 use std::os::unix::net::UnixDatagram;

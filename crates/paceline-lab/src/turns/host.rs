@@ -4,56 +4,55 @@
 //! scheduler's period.
 
 use super::{Budget, Cost, Pace, PaceError, Turns, Volume};
-use crate::discipline::{
+use paceline_sched::discipline::{
     Discipline, Eligibility, Head, Policy, Scheduler, ServiceClass, StreamIndex,
 };
-use crate::time::{Duration, Instant};
-use alloc::collections::{BTreeSet, VecDeque};
-use alloc::vec::Vec;
+use paceline_sched::time::{Duration, Instant};
+use std::collections::{BTreeSet, VecDeque};
 
 /// Senders of one kind: streams of equal packets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Senders {
+pub(crate) struct Senders {
     /// The number of senders; their first packets are spread over one interval.
-    pub count: u32,
+    pub(crate) count: u32,
     /// The time between two packets of a sender.
-    pub interval: Duration,
+    pub(crate) interval: Duration,
     /// The size of a packet in bytes.
-    pub len: u64,
+    pub(crate) len: u64,
     /// The time for which the enqueueing of a packet blocks its sender, by a lock shared with the
     /// scheduler or until a clock tick. The sender waits its interval afterwards. Zero if enqueueing
     /// never blocks.
-    pub held_up: Duration,
+    pub(crate) held_up: Duration,
 }
 
 /// The scheduler and its host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Host {
+pub(crate) struct Host {
     /// The rule for starting iterations.
-    pub pace: Pace,
+    pub(crate) pace: Pace,
     /// The work limit of an iteration.
-    pub budget: Budget,
+    pub(crate) budget: Budget,
     /// The cost of the scheduler's work.
-    pub cost: Cost,
+    pub(crate) cost: Cost,
     /// The queue limit of each sender in packets; packets above it are dropped.
-    pub queue: u32,
+    pub(crate) queue: u32,
 }
 
 /// The results of a run.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Figures {
+pub(crate) struct Figures {
     /// The traffic served.
-    pub served: Volume,
+    pub(crate) served: Volume,
     /// The packets that were dropped at a full queue.
-    pub dropped: u64,
+    pub(crate) dropped: u64,
     /// The number of iterations.
-    pub turns: u64,
+    pub(crate) turns: u64,
     /// The number of iterations that found no packet.
-    pub empty_turns: u64,
+    pub(crate) empty_turns: u64,
     /// The time for which the scheduler worked.
-    pub busy: Duration,
+    pub(crate) busy: Duration,
     /// The longest time from a packet's arrival to the end of the iteration that served it.
-    pub longest_wait: Duration,
+    pub(crate) longest_wait: Duration,
 }
 
 struct World {
@@ -71,7 +70,7 @@ struct World {
 ///
 /// # Errors
 /// [`PaceError`] as for [`Turns::new`].
-pub fn run(host: &Host, senders: &Senders, time: Duration) -> Result<Figures, PaceError> {
+pub(crate) fn run(host: &Host, senders: &Senders, time: Duration) -> Result<Figures, PaceError> {
     let mut discipline = Discipline::new(Policy::Fifo, Eligibility::WorkConserving);
     let mut arrivals = BTreeSet::new();
     for sender in 0..senders.count {

@@ -1,7 +1,7 @@
 //! Σλ: the arrival rate of all streams together.
 
 use super::Volume;
-use crate::time::{Duration, Instant};
+use paceline_sched::time::{Duration, Instant};
 
 /// Counts arrivals in consecutive windows.
 #[derive(Clone, Copy, Debug)]

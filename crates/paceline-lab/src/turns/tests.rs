@@ -1,7 +1,5 @@
 use super::host::{Figures, Host, Senders, run};
 use super::*;
-use std::string::ToString;
-use std::vec::Vec;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 /// At most one packet per iteration, as in seed 001.

@@ -7,8 +7,7 @@
 //!
 //! A [`Budget`] of packets and time bounds the work of an iteration. The charge for a packet has a fixed
 //! part and a part for its bytes. A flood of small packets therefore does not make iterations longer
-//! than large packets do. [`Turns::longest`] returns the longest time for which an iteration can delay
-//! other work.
+//! than large packets do.
 //!
 //! The caller counts arrivals ([`Turns::handle_arrival`]) and asks for the next iteration
 //! ([`Turns::next_turn`]) after each change of the backlog. It begins the iteration ([`Turns::begin`])
@@ -16,39 +15,39 @@
 //!
 //! Paper: seed 001 §4.2.3 and §5; [`host`] is its figure 7 in virtual time.
 
-pub mod host;
+pub(crate) mod host;
 mod meter;
 
-use crate::time::{Duration, Instant};
-use core::fmt;
 use meter::Meter;
+use paceline_sched::time::{Duration, Instant};
+use std::fmt;
 
 /// An amount of traffic.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Volume {
+pub(crate) struct Volume {
     /// The number of packets.
-    pub packets: u64,
+    pub(crate) packets: u64,
     /// The sum of their bytes.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Volume {
     /// Returns the volume of one packet of `len` bytes.
     #[must_use]
-    pub const fn packet(len: u64) -> Self {
+    pub(crate) const fn packet(len: u64) -> Self {
         Self { packets: 1, bytes: len }
     }
 
     /// Returns the sum of both volumes, saturating.
     #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
+    pub(crate) const fn plus(self, other: Self) -> Self {
         let packets = self.packets.saturating_add(other.packets);
         Self { packets, bytes: self.bytes.saturating_add(other.bytes) }
     }
 
     /// Returns the difference of both volumes, at least zero.
     #[must_use]
-    pub const fn minus(self, other: Self) -> Self {
+    pub(crate) const fn minus(self, other: Self) -> Self {
         let packets = self.packets.saturating_sub(other.packets);
         Self { packets, bytes: self.bytes.saturating_sub(other.bytes) }
     }
@@ -56,19 +55,19 @@ impl Volume {
 
 /// The cost of a scheduler's work on a host, measured or configured.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Cost {
+pub(crate) struct Cost {
     /// The cost of an iteration, even if it serves nothing.
-    pub turn: Duration,
+    pub(crate) turn: Duration,
     /// The cost of each packet, even if it is short.
-    pub packet: Duration,
+    pub(crate) packet: Duration,
     /// The cost of each 1,024 bytes of a packet.
-    pub kib: Duration,
+    pub(crate) kib: Duration,
 }
 
 impl Cost {
     /// Returns the cost of serving `volume`, without the iteration itself; rounded up.
     #[must_use]
-    pub const fn of(self, volume: Volume) -> Duration {
+    pub(crate) const fn of(self, volume: Volume) -> Duration {
         let packets = self.packet.as_nanos() as u128 * volume.packets as u128;
         let bytes = (self.kib.as_nanos() as u128 * volume.bytes as u128).div_ceil(1_024);
         let nanos = packets.saturating_add(bytes);
@@ -82,16 +81,16 @@ impl Cost {
 
 /// The work limit of an iteration. One packet may always be served, or a large one would wait forever.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// The largest number of packets; not 0.
-    pub packets: u32,
+    pub(crate) packets: u32,
     /// The largest amount of work, after the first packet.
-    pub work: Duration,
+    pub(crate) work: Duration,
 }
 
 /// The rule for starting iterations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Pace {
+pub(crate) enum Pace {
     /// Whenever a packet is queued.
     WorkConserving,
     /// Periodically from the first iteration on, whether packets are queued or not. Not zero.
@@ -122,7 +121,7 @@ impl fmt::Display for Pace {
 /// The reasons for rejecting a pace or a budget.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
-pub enum PaceError {
+pub(crate) enum PaceError {
     /// The period is zero.
     ZeroPeriod,
     /// The longest time between iterations is zero, or below the shortest.
@@ -160,7 +159,7 @@ impl core::error::Error for PaceError {}
 
 /// The iteration schedule of one scheduler. Uses bounded memory and does not allocate.
 #[derive(Clone, Debug)]
-pub struct Turns {
+pub(crate) struct Turns {
     pace: Pace,
     budget: Budget,
     cost: Cost,
@@ -176,7 +175,7 @@ impl Turns {
     /// # Errors
     /// [`PaceError`] if the period or the budget is 0, or if the limits of an adaptive pace contradict
     /// each other.
-    pub const fn new(pace: Pace, budget: Budget, cost: Cost) -> Result<Self, PaceError> {
+    pub(crate) const fn new(pace: Pace, budget: Budget, cost: Cost) -> Result<Self, PaceError> {
         match pace {
             Pace::Periodic(period) if period.is_zero() => return Err(PaceError::ZeroPeriod),
             Pace::Adaptive { least, most }
@@ -193,7 +192,7 @@ impl Turns {
     }
 
     /// Counts the arrival of a packet of `len` bytes of any stream.
-    pub const fn handle_arrival(&mut self, now: Instant, len: u64) {
+    pub(crate) const fn handle_arrival(&mut self, now: Instant, len: u64) {
         self.meter.count(now, Volume::packet(len));
     }
 
@@ -201,7 +200,7 @@ impl Turns {
     ///
     /// `waiting` is the present backlog.
     #[must_use]
-    pub fn next_turn(&self, now: Instant, waiting: Volume) -> Option<Instant> {
+    pub(crate) fn next_turn(&self, now: Instant, waiting: Volume) -> Option<Instant> {
         let idle = waiting.packets == 0;
         let Some(last) = self.last else {
             let always = matches!(self.pace, Pace::Periodic(_));
@@ -221,7 +220,7 @@ impl Turns {
     /// Begins an iteration at `now`.
     ///
     /// A late periodic iteration does not delay the following ones, and missed iterations are skipped.
-    pub fn begin(&mut self, now: Instant) -> Turn {
+    pub(crate) fn begin(&mut self, now: Instant) -> Turn {
         let since = now.since(self.last.unwrap_or(now)).as_nanos();
         let late = match self.pace {
             Pace::Periodic(period) => since.checked_rem(period.as_nanos()).unwrap_or(0),
@@ -230,17 +229,6 @@ impl Turns {
         let due = now - Duration::from_nanos(late);
         self.last = Some(self.last.map_or(due, |last| last.max(due)));
         Turn { packets: self.budget.packets, work: self.budget.work, cost: self.cost, first: true }
-    }
-
-    /// Returns the longest duration of an iteration if no packet is larger than `largest` bytes.
-    ///
-    /// This is the longest time for which an iteration that has begun can delay a new arrival.
-    #[must_use]
-    pub const fn longest(&self, largest: u64) -> Duration {
-        let packets = self.budget.packets as u64;
-        let all = Volume { packets, bytes: packets.saturating_mul(largest) };
-        let most = self.cost.of(all).min(self.budget.work);
-        self.cost.turn.saturating_add(most.max(self.cost.of(Volume::packet(largest))))
     }
 
     /// Returns 1/μ: the time in which one budget of traffic arrives.
@@ -260,7 +248,7 @@ impl Turns {
 
 /// The remaining budget of one iteration.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn {
+pub(crate) struct Turn {
     packets: u32,
     work: Duration,
     cost: Cost,
@@ -272,7 +260,7 @@ impl Turn {
     /// may.
     ///
     /// The first packet always may.
-    pub const fn take(&mut self, len: u64) -> bool {
+    pub(crate) const fn take(&mut self, len: u64) -> bool {
         let work = self.cost.of(Volume::packet(len));
         let fits = self.packets > 0 && work.as_nanos() <= self.work.as_nanos();
         if !fits && !self.first {
