@@ -13,13 +13,15 @@ use crate::doctor::calibration;
 use crate::notify::Notify;
 use buffers::Buffers;
 use paceline::{LinkCapacity, Node};
-use paceline_http::HttpAddress;
-use paceline_http::{Access, HttpServer, Neighbours, OwnSource};
+use paceline_http::{
+    Access, HttpAddress, HttpServer, Neighbours, OwnSource, RtspAddress, RtspServer, read_login,
+};
 use paceline_tool::stop::{Hangup, STOP_SLICE, Stop};
 use paceline_tool::{log, show};
 use plain::{PlainLine, PlainSide};
 use serde::Serialize;
 use sources::Sources;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -48,6 +50,12 @@ pub(crate) struct NodeCommand {
     /// Serves the topics to Foxglove at a local address such as 127.0.0.1:8765
     #[arg(long, value_name = "ADDRESS")]
     foxglove: Option<HttpAddress>,
+    /// Serves the tags to players of RTSP at an address such as 127.0.0.1:8554: rtsp://127.0.0.1:8554/robot/camera?max_hz=10
+    #[arg(long, value_name = "ADDRESS")]
+    rtsp: Option<RtspAddress>,
+    /// File with the USER:PASSWORD that players give; other hosts reach --rtsp only with one
+    #[arg(long, value_name = "FILE")]
+    rtsp_login: Option<PathBuf>,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -62,6 +70,7 @@ struct NodeLine {
     foxglove: Option<String>,
     /// The tags that the node publishes itself.
     sources: Vec<String>,
+    rtsp: Option<String>,
     plain: Option<PlainLine>,
 }
 
@@ -106,9 +115,11 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     let node = settings.open()?;
     let mut parts = Parts::open(&node, &settings)?;
     let [http, foxglove] = servers(&node, &settings)?;
+    let rtsp = players(&node, &settings)?;
     let line = NodeLine {
         http: http.as_ref().map(HttpServer::url),
         foxglove: foxglove.as_ref().map(HttpServer::url),
+        rtsp: rtsp.as_ref().map(RtspServer::url),
         ..NodeLine::new(&node, &settings)
     };
     if args.json {
@@ -119,7 +130,7 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     notify.ready(&describe(&line));
     serve(args, (settings, &mut parts), &node, (&stop, &hangup, &notify));
     notify.stopping();
-    drop((http, foxglove, parts));
+    drop((http, foxglove, rtsp, parts));
     let fault = node.fault().map(str::to_owned);
     node.close();
     // An error exit lets the supervisor restart the node.
@@ -207,6 +218,13 @@ fn servers(node: &Node, settings: &Settings) -> anyhow::Result<[Option<HttpServe
     ])
 }
 
+/// Starts the server of players if it is configured.
+fn players(node: &Node, settings: &Settings) -> anyhow::Result<Option<RtspServer>> {
+    let Some(address) = &settings.rtsp else { return Ok(None) };
+    let login = settings.rtsp_login.as_deref().map(read_login).transpose()?;
+    RtspServer::start(address, login, node).map(Some)
+}
+
 impl NodeCommand {
     /// Returns the settings of the node; flags override the file.
     fn settings(&self) -> anyhow::Result<Settings> {
@@ -216,6 +234,8 @@ impl NodeCommand {
         }
         settings.http = self.http.clone().or(settings.http);
         settings.foxglove = self.foxglove.clone().or(settings.foxglove);
+        settings.rtsp = self.rtsp.or(settings.rtsp);
+        settings.rtsp_login = self.rtsp_login.clone().or(settings.rtsp_login);
         Ok(settings)
     }
 }
@@ -244,6 +264,7 @@ impl NodeLine {
             http: None,
             foxglove: None,
             sources: settings.sources.iter().map(|it| it.tag.as_str().to_owned()).collect(),
+            rtsp: None,
             plain: PlainLine::new(settings),
         }
     }
@@ -298,6 +319,9 @@ fn describe(node: &NodeLine) -> String {
     }
     if let Some(foxglove) = &node.foxglove {
         text.push_str(&format!("; Foxglove {foxglove}"));
+    }
+    if let Some(rtsp) = &node.rtsp {
+        text.push_str(&format!("; players {rtsp}TAG"));
     }
     text
 }

@@ -11,9 +11,11 @@ mod tests;
 use crate::fault::UnitFault;
 use crate::track::TrackFormat;
 use aac::Aac;
-use h26x::{NalCodec, NalUnits};
+pub(crate) use h26x::NalCodec;
+use h26x::NalUnits;
 use jpeg::Jpeg;
 use paceline_media::video::UNIT_BYTES_MAX;
+pub(crate) use tables::HUFFMAN;
 
 /// An RTP packet of one track, in the order of sequence numbers.
 #[derive(Clone, Copy, Debug)]
@@ -99,8 +101,8 @@ fn block(packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>, bytes: impl FnOnce(
     events.push(RtpEvent::Unit { time: packet.time, bytes: bytes(packet.payload) });
 }
 
-/// Returns samples of 16 bits in little-endian order (RFC 3551, 4.5.11: RTP has big-endian ones). An odd last byte is left out.
-fn swapped(payload: &[u8]) -> Vec<u8> {
+/// Returns samples of 16 bits in the other byte order (RFC 3551, 4.5.11: RTP has big-endian ones). An odd last byte is left out.
+pub(crate) fn swapped(payload: &[u8]) -> Vec<u8> {
     payload.chunks_exact(2).flat_map(|pair| pair.iter().rev().copied()).collect()
 }
 

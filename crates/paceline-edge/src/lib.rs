@@ -1,5 +1,6 @@
-//! Cameras of other protocols, mapped to samples: RTSP addresses and logins, RTP packets to pictures and blocks of sound,
-//! RTCP sender reports to capture times, and the times of reconnection. Without I/O.
+//! Cameras and players of other protocols. Cameras are mapped to samples: RTSP addresses and logins, RTP packets to pictures and
+//! blocks of sound, RTCP sender reports to capture times, and the times of reconnection. Samples are mapped to players: the server
+//! side of RTSP, pictures and sound to RTP packets, and reports. Without I/O.
 //!
 //! The central values are a [`Depacketizer`] per track, which cuts packets into units, and a [`Gate`], which lets units pass
 //! that can be decoded:
@@ -23,6 +24,11 @@
 //! | [`Losses`] | the pictures that were left out, by reason |
 //! | [`CaptureClock`] | capture times with a bound, from sender reports and arrivals |
 //! | [`Backoff`] | the times of reconnection |
+//! | [`PlayerReader`], [`PlayerSession`] | the requests of a player, and their answers |
+//! | [`PlayerTarget`], [`describe`] | the address that a player opens, and the description of its samples |
+//! | [`Packetizer`] | pictures and blocks to the payloads of RTP packets |
+//! | [`PictureClock`], [`SoundClock`], [`CatchUp`] | RTP times |
+//! | [`RtpHeader`], [`SentReport`], [`PlayerReport`] | headers, and reports in both directions |
 //!
 //! Invariant: any bytes may arrive. A unit that lost a packet is a [`UnitFault`] with a reason, never a unit. Memory is bounded by
 //! the largest unit of [`paceline_media::video::UNIT_BYTES_MAX`]. This crate reads no clock, opens nothing and starts no thread.
@@ -35,7 +41,12 @@ mod fault;
 mod fmtp;
 mod gate;
 mod order;
+mod packetize;
+mod player;
+mod rtp;
 mod sdp;
+mod served;
+mod timing;
 mod track;
 
 pub use address::{AddressError, CameraAddress, Login, LoginError};
@@ -45,5 +56,15 @@ pub use depacketize::{Depacketizer, RtpEvent, RtpPacket};
 pub use fault::{Losses, UnitFault};
 pub use gate::Gate;
 pub use order::{ArrivedPacket, OrderedPacket, PacketOrder};
+pub use packetize::{PAYLOAD_MAX, PacketizeError, Packetizer, PayloadPart};
+pub use player::{
+    Challenge, DescribedSamples, LoginCheck, PlayerAnswer, PlayerMessage, PlayerMethod,
+    PlayerReader, PlayerRequest, PlayerSession, PlayerStatus, PlayerStep, PlayerTarget,
+    PlayerTransport, RtspError, SESSION_SECONDS, SetUpTrack, TRACKS_MAX, TargetError,
+    TransportError, describe,
+};
+pub use rtp::{PlayerReport, RTP_HEADER_BYTES, Reception, RtpHeader, SentReport};
 pub use sdp::{RtpTrack, SDP_BYTES_MAX, SdpError};
+pub use served::ServeError;
+pub use timing::{CatchUp, PictureClock, SoundClock, ticks};
 pub use track::{DescribedTrack, TrackError, TrackFormat, TrackKind, choose};

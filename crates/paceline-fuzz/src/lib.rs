@@ -32,6 +32,7 @@ mod intruder;
 mod link;
 pub mod mutate;
 mod pictures;
+mod player;
 mod receiver;
 mod recording;
 mod repair;
@@ -50,6 +51,7 @@ pub use ingress::ingress;
 pub use intruder::{IntruderOutcome, intruder};
 pub use link::link;
 pub use pictures::{encoding, jpeg, mjpeg, ros, y4m};
+pub use player::{packetize, player};
 pub use receiver::receiver;
 pub use recording::recording;
 pub use repair::repair;
@@ -100,4 +102,6 @@ pub const BODIES: &[FuzzBody] = &[
     body("schedule", 500, schedule),
     body("rtp", 2_000, rtp),
     body("camera", 2_000, camera),
+    body("player", 2_000, player),
+    body("packetize", 2_000, packetize),
 ];

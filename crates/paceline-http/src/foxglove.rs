@@ -7,11 +7,11 @@
 mod channels;
 mod feed;
 mod protocol;
-mod request;
 mod session;
 
 use super::answer::{self, Answer};
 use super::guard::Refused;
+use super::request::{TOKEN, ViewerRequest};
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -20,7 +20,6 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use paceline::Node;
-use request::ViewerRequest;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -76,7 +75,7 @@ pub(super) fn upgrade<B>(request: &mut Request<B>) -> Result<(Answer, Upgrade), 
 
 /// Returns the token of a query.
 pub(super) fn token(query: &str) -> Option<&str> {
-    query.split('&').find_map(|pair| pair.strip_prefix(request::TOKEN)?.strip_prefix('='))
+    query.split('&').find_map(|pair| pair.strip_prefix(TOKEN)?.strip_prefix('='))
 }
 
 fn has_word(headers: &HeaderMap, name: hyper::header::HeaderName, word: &str) -> bool {

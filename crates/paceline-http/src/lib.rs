@@ -10,7 +10,8 @@
 //! One thread serves all clients. The server is not involved in the delivery of samples. It queries the engine once per
 //! second, and requests pictures only while a client displays them. Dropping the [`HttpServer`] ends it.
 //!
-//! [`HttpServer::start`] serves other hosts, with TLS and tokens ([`Access`]), and other data than one node ([`Source`]). [`HttpServer::foxglove`] serves samples to Foxglove (docs/guides/foxglove.md).
+//! [`HttpServer::start`] serves other hosts, with TLS and tokens ([`Access`]), and other data than one node ([`Source`]). [`HttpServer::foxglove`] serves samples to Foxglove (docs/guides/foxglove.md),
+//! [`RtspServer`] serves them to players of RTSP (docs/guides/players.md).
 
 mod access;
 mod address;
@@ -28,7 +29,9 @@ mod metrics;
 mod pages;
 mod patience;
 mod pictures;
+mod request;
 mod route;
+mod rtsp;
 mod served;
 mod server;
 pub mod slots;
@@ -46,6 +49,7 @@ pub use api::{
 pub use gateway::{Compare, Gateway, SwitchTurn};
 pub use hyper::StatusCode;
 pub use pictures::Shown;
+pub use rtsp::{RtspAddress, RtspServer, read_login};
 pub use server::HttpServer;
 pub use source::{Neighbours, OwnSource, Source};
 pub use watched::NoPicture;

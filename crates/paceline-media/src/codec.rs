@@ -112,6 +112,17 @@ impl Units {
         }
     }
 
+    /// Returns the place of the unit that was classified last in presentation order, since the last IDR picture: the picture
+    /// order count. `None` for AV1, whose units are in presentation order, and for streams that do not state it.
+    #[must_use]
+    pub fn order(&self) -> Option<i64> {
+        match &self.0 {
+            State::H264(state) => state.0.order(),
+            State::H265(state) => state.0.order(),
+            State::Av1(_) => None,
+        }
+    }
+
     /// Records the headers in `unit`, and returns the unit. A unit of class I without headers receives them, and headers
     /// that a unit repeats between its slices are left out.
     ///

@@ -12,6 +12,7 @@
 
 mod classify;
 mod nal;
+mod order;
 mod pps;
 mod scan;
 mod sets;

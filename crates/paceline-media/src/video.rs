@@ -12,7 +12,7 @@ mod unit;
 pub use bounds::{UNIT_BYTES_MAX, UNIT_NALS_MAX};
 pub use class::Class;
 pub use info::StreamInfo;
-pub use unit::AccessUnit;
+pub use unit::{AccessUnit, nal_units};
 
 pub(crate) use bounds::{check_bytes, check_parts};
 pub(crate) use info::plausible_hz;

@@ -71,7 +71,17 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folder: "crates/paceline-edge",
-        uses: &["paceline-media", "base64", "sdp-types", "thiserror", "url"],
+        uses: &[
+            "paceline-media",
+            "base64",
+            "bytes",
+            "md-5",
+            "rtcp-types",
+            "rtsp-types",
+            "sdp-types",
+            "thiserror",
+            "url",
+        ],
     },
     Layer {
         folder: "crates/paceline-fuzz",
@@ -141,6 +151,7 @@ const LAYERS: &[Layer] = &[
         folder: "crates/paceline-http",
         uses: &[
             "paceline",
+            "paceline-edge",
             "paceline-media",
             "paceline-record",
             "paceline-tool",
@@ -149,6 +160,7 @@ const LAYERS: &[Layer] = &[
             "bytes",
             "clap",
             "futures-util",
+            "getrandom",
             "http-body-util",
             "hyper",
             "hyper-util",

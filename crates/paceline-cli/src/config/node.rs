@@ -6,8 +6,7 @@ use crate::args::{self, BufferSpec, LinkSpec, SourceSpec};
 use paceline::contract::CpuBudget;
 use paceline::time::ClockConfig;
 use paceline::{Node, NodeBuilder, OpenError};
-use paceline_http::Access;
-use paceline_http::{HttpAddress, HttpFiles};
+use paceline_http::{Access, HttpAddress, HttpFiles, RtspAddress, read_login};
 use paceline_plain::{PlainConfig, Rules};
 use paceline_tool::host::this_host;
 use paceline_tool::{exit, log};
@@ -60,6 +59,10 @@ pub(crate) struct Settings {
     pub(crate) http: Option<HttpAddress>,
     /// The address of the server of Foxglove.
     pub(crate) foxglove: Option<HttpAddress>,
+    /// The address of the server of players.
+    pub(crate) rtsp: Option<RtspAddress>,
+    /// The file with the login of players.
+    pub(crate) rtsp_login: Option<PathBuf>,
     /// The files for clients of other hosts.
     pub(crate) http_files: HttpFiles,
     /// The share of one processor that contracts may reserve, in percent.
@@ -165,6 +168,8 @@ impl NodeArgs {
             log: config.log,
             http: config.http,
             foxglove: config.foxglove,
+            rtsp: config.rtsp,
+            rtsp_login: config.rtsp_login,
             http_files: config.http_files,
             processor_percent: config.processor_percent,
             host_buffer: config.host_buffer,
@@ -233,6 +238,10 @@ impl Settings {
             if let Some(open) = address.as_ref().filter(|it| !it.is_local() && !is_complete) {
                 return Err(exit::usage(open.needs(option)));
             }
+        }
+        let login = self.rtsp_login.as_deref().map(read_login).transpose()?;
+        if let Some(rtsp) = &self.rtsp {
+            rtsp.check(login.is_some()).map_err(exit::usage)?;
         }
         self.clock.iter().try_for_each(ClockConfig::check_keys).map_err(exit::usage)?;
         match &self.policy {

@@ -17,13 +17,15 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 23] = [
+pub(super) const KEYS: [&str; 25] = [
     "name",
     "runtime_dir",
     "isolated",
     "log",
     "http",
     "foxglove",
+    "rtsp",
+    "rtsp_login",
     "http_tls_cert",
     "http_tls_key",
     "http_tokens",
@@ -66,6 +68,10 @@ pub(super) const BUFFER_KEYS: [&str; 4] = ["pattern", "samples", "bytes", "age"]
 /// The largest number of buffers of a node, and of endpoints of a link in each direction.
 const BUFFERS_MAX: usize = 64;
 const FOXGLOVE: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8765\"; leave it out for none";
+const RTSP: &str =
+    "must be text: an address with a port, such as \"127.0.0.1:8554\"; leave it out for none";
+const RTSP_LOGIN: &str =
+    "must be the absolute path of a file with USER:PASSWORD, such as \"/etc/paceline/players\"";
 const ENDPOINTS_MAX: usize = 64;
 const SAMPLES_MAX: u64 = 1_000_000;
 const BYTES_MAX: u64 = 1 << 32;
@@ -143,6 +149,8 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
         }),
         http: section.read("http", problems, |value| text(value, HTTP, str::parse)),
         foxglove: section.read("foxglove", problems, |value| text(value, FOXGLOVE, str::parse)),
+        rtsp: section.read("rtsp", problems, |value| text(value, RTSP, str::parse)),
+        rtsp_login: section.read("rtsp_login", problems, |value| file(value, RTSP_LOGIN)),
         http_files: HttpFiles {
             cert: section.read("http_tls_cert", problems, |value| file(value, TLS_PATH)),
             key: section.read("http_tls_key", problems, |value| file(value, TLS_PATH)),

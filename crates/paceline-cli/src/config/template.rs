@@ -32,6 +32,11 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #http = "127.0.0.1:8470"
 # The address at which Foxglove connects: an address of this host with a port, or unix:/PATH. Default: none.
 #foxglove = "127.0.0.1:8765"
+# The address at which players of RTSP open tags: rtsp://127.0.0.1:8554/robot/camera?max_hz=10. Other hosts reach it only with
+# rtsp_login. Default: none.
+#rtsp = "127.0.0.1:8554"
+# The file with the name and password of players: one line USER:PASSWORD. An absolute path. Default: none.
+#rtsp_login = "/etc/paceline/players"
 # The certificate and key of the dashboard and of Foxglove, in PEM format, and a file with their tokens, one per line:
 # read TOKEN or change TOKEN. An address that other hosts reach needs all three. Absolute paths. Default: none.
 #http_tls_cert = "/etc/paceline/http.pem"

@@ -137,6 +137,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("processor_percent", old.processor_percent != new.processor_percent),
         ("http", old.http != new.http || old.http_files != new.http_files),
         ("foxglove", old.foxglove != new.foxglove),
+        ("rtsp", old.rtsp != new.rtsp || old.rtsp_login != new.rtsp_login),
         ("policy", old.policy != new.policy),
         ("token", old.token != new.token),
         ("plain", is_moved(old, new)),

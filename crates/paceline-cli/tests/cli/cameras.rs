@@ -1,7 +1,7 @@
 //! Cameras by RTSP: GStreamer's server, live, over TCP and UDP.
 
-mod camera;
-mod film;
+pub(crate) mod camera;
+pub(crate) mod film;
 mod guide;
 mod rtp;
 mod times;

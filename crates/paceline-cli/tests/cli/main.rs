@@ -36,6 +36,7 @@ mod plain_first;
 mod plain_queries;
 mod plain_ros;
 mod plan;
+mod players;
 mod pull;
 mod record;
 mod replay;

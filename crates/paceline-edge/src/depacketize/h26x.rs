@@ -12,7 +12,7 @@ const WITHOUT_START: UnitFault = UnitFault::Malformed("a fragment without a star
 
 /// The codec of NAL units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NalCodec {
+pub(crate) enum NalCodec {
     H264,
     H265,
 }
@@ -34,7 +34,7 @@ enum Payload<'a> {
 
 impl NalCodec {
     /// Returns the length of the header of a NAL unit.
-    const fn header_bytes(self) -> usize {
+    pub(crate) const fn header_bytes(self) -> usize {
         match self {
             Self::H264 => 1,
             Self::H265 => 2,
@@ -74,7 +74,7 @@ impl NalCodec {
     }
 
     /// Returns the type of a NAL unit by the first byte of its header.
-    const fn kind(self, first: u8) -> u8 {
+    pub(crate) const fn kind(self, first: u8) -> u8 {
         match self {
             Self::H264 => first & 0x1f,
             Self::H265 => (first >> 1) & 0x3f,

@@ -53,4 +53,4 @@ const AC_CHROMA: [u8; 183] = [
 ];
 
 /// The segments of all Huffman tables.
-pub(super) const HUFFMAN: [&[u8]; 4] = [&DC_LUMA, &AC_LUMA, &DC_CHROMA, &AC_CHROMA];
+pub(crate) const HUFFMAN: [&[u8]; 4] = [&DC_LUMA, &AC_LUMA, &DC_CHROMA, &AC_CHROMA];

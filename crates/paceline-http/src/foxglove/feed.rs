@@ -2,7 +2,7 @@
 
 use super::channels::Topic;
 use super::protocol::{self, Level};
-use super::request::ViewerRequest;
+use crate::request::ViewerRequest;
 use paceline::status::SubscriptionId;
 use paceline::{Node, Sample, Subscriber, SubscriberEvent};
 use paceline_record::Body;

@@ -70,12 +70,19 @@ impl Classifier {
         }
         Ok(self.keys.class(&picture))
     }
+
+    /// Returns the order of the latest unit; see [`crate::codec::Units::order`].
+    pub(crate) const fn order(&self) -> Option<i64> {
+        self.keys.latest
+    }
 }
 
 /// The key units of a stream so far, and the order of its pictures.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     order: PictureOrder,
+    /// The order of the latest picture.
+    latest: Option<i64>,
     /// The order of the last key unit, if pictures that precede it may follow.
     open: Option<i64>,
     /// The number of units since the last key unit; `None` before the first.
@@ -90,6 +97,7 @@ impl Keys {
     /// Returns the class of the next picture.
     pub(super) fn class(&mut self, picture: &Picture) -> Class {
         let order = self.order.of(picture);
+        self.latest = order;
         let since = self.since.map(|units| units.saturating_add(1));
         let bare = picture.intra && picture.reference && picture.recovery.is_none();
         let key = self.is_key(picture, since);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::nal::{Header, Kind};
+use super::order::PictureOrder;
 use super::sps::Sps;
 use super::{CODEC, Class, scan};
 use crate::annexb::{Nal, Nals};
@@ -36,6 +37,9 @@ use crate::video::{check_bytes, check_parts};
 pub struct H265Classifier {
     /// The highest `TemporalId` of each SPS by its id, or `None` if its pictures are fields.
     sets: BTreeMap<u32, Option<u32>>,
+    order: PictureOrder,
+    /// The order of the latest picture.
+    latest: Option<i64>,
 }
 
 impl H265Classifier {
@@ -52,12 +56,16 @@ impl H265Classifier {
     pub fn classify(&mut self, unit: &[u8]) -> Result<Class, MediaError> {
         check_bytes(CODEC, 0, unit.len())?;
         let mut class = None;
+        self.latest = None;
         for (count, nal) in Nals::new(unit).enumerate() {
             check_parts(CODEC, 0, count, scan::PARTS)?;
             let header = Header::of(&nal);
             self.note(header, &nal);
             class = match class {
-                None if header.begins_picture(&nal) => Some(self.class(header)),
+                None if header.begins_picture(&nal) => {
+                    self.latest = self.order.of(header, &nal);
+                    Some(self.class(header))
+                }
                 Some(class) if header.kind == Kind::Slice => Some(class.and(self.class(header))),
                 class => class,
             };
@@ -67,6 +75,11 @@ impl H265Classifier {
             }
         }
         class.ok_or_else(|| scan::no_picture(unit, 0))
+    }
+
+    /// Returns the order of the latest unit; see [`crate::codec::Units::order`].
+    pub(crate) const fn order(&self) -> Option<i64> {
+        self.latest
     }
 
     /// Returns the class of a slice.
@@ -82,8 +95,9 @@ impl H265Classifier {
         if highest && !header.is_reference() { Class::B } else { Class::P }
     }
 
-    /// Records an SPS. Ignores other NAL units and an SPS that cannot be read.
+    /// Records parameter sets. Ignores other NAL units, and sets that cannot be read.
     fn note(&mut self, header: Header, nal: &Nal<'_>) {
+        self.order.note(header, nal);
         if header.kind != Kind::Sps {
             return;
         }

@@ -65,6 +65,16 @@ impl Header {
         self.kind == Kind::Slice && self.number >= 16
     }
 
+    /// Returns true for slices of IDR pictures, whose order is 0.
+    pub(super) fn is_idr(self) -> bool {
+        self.kind == Kind::Slice && matches!(self.number, 19 | 20)
+    }
+
+    /// Returns true for slices of RASL or RADL pictures, which precede their key picture in presentation order.
+    pub(super) fn is_leading(self) -> bool {
+        self.kind == Kind::Slice && matches!(self.number, 6..=9)
+    }
+
     /// Returns true for slices of RASL pictures, which may need pictures before their key picture.
     pub(super) fn is_skipped_leading(self) -> bool {
         self.kind == Kind::Slice && matches!(self.number, 8 | 9)

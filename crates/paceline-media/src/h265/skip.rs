@@ -19,11 +19,14 @@ pub(super) fn skip_profile_tier_level(bits: &mut Bits<'_>, temporal_max: u32) ->
     bits.skip(8_u32.saturating_sub(temporal_max) * 2 + rest)
 }
 
-/// Skips the fields behind the conformance window; returns `vui_parameters_present_flag`.
-pub(super) fn skip_to_vui(bits: &mut Bits<'_>, temporal_max: u32) -> Option<bool> {
-    // Two bit depths.
+/// Skips two bit depths behind the conformance window; returns the number of bits of `slice_pic_order_cnt_lsb`.
+pub(super) fn skip_to_order_bits(bits: &mut Bits<'_>) -> Option<u8> {
     skip_ue(bits, 2)?;
-    let order_bits = bits.ue().filter(|&bits| bits <= 12)? + 4;
+    u8::try_from(bits.ue().filter(|&bits| bits <= 12)? + 4).ok()
+}
+
+/// Skips the fields behind the number of bits of the order; returns `vui_parameters_present_flag`.
+pub(super) fn skip_to_vui(bits: &mut Bits<'_>, temporal_max: u32, order_bits: u8) -> Option<bool> {
     let each_layer = bits.flag()?;
     let layers = if each_layer { temporal_max + 1 } else { 1 };
     skip_ue(bits, 3 * layers)?;
@@ -42,7 +45,7 @@ pub(super) fn skip_to_vui(bits: &mut Bits<'_>, temporal_max: u32) -> Option<bool
     skip_reference_sets(bits)?;
     if bits.flag()? {
         let pictures = bits.ue().filter(|&pictures| pictures <= 32)?;
-        bits.skip(pictures * (order_bits + 1))?;
+        bits.skip(pictures * (u32::from(order_bits) + 1))?;
     }
     // sps_temporal_mvp_enabled_flag and strong_intra_smoothing_enabled_flag.
     bits.skip(2)?;

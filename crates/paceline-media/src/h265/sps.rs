@@ -1,7 +1,7 @@
 //! The used fields of a sequence parameter set (7.3.2.2).
 
 use super::nal::payload;
-use super::skip::{skip_profile_tier_level, skip_to_vui};
+use super::skip::{skip_profile_tier_level, skip_to_order_bits, skip_to_vui};
 use super::vui::Vui;
 use super::{CODEC, StreamInfo};
 use crate::annexb::Nal;
@@ -17,6 +17,10 @@ pub(super) struct Sps {
     pub(super) vps: u32,
     /// The highest `TemporalId` of the stream.
     pub(super) temporal_max: u32,
+    /// `separate_colour_plane_flag`.
+    pub(super) planes: bool,
+    /// The number of bits of `slice_pic_order_cnt_lsb`; `None` if it cannot be read.
+    pub(super) order_bits: Option<u8>,
     size: Size,
     /// The timing of the pictures; the default if it cannot be read.
     pub(super) vui: Vui,
@@ -46,9 +50,7 @@ impl Sps {
         field("profile_tier_level", profile.map(|()| 0), 0)?;
         let id = field("sps_seq_parameter_set_id", bits.ue(), 15)?;
         let chroma = field("chroma_format_idc", bits.ue(), 3)?;
-        if chroma == 3 {
-            field("separate_colour_plane_flag", bits.bits(1), 1)?;
-        }
+        let planes = chroma == 3 && field("separate_colour_plane_flag", bits.bits(1), 1)? == 1;
         let width = field("pic_width_in_luma_samples", bits.ue(), u32::MAX)?;
         let height = field("pic_height_in_luma_samples", bits.ue(), u32::MAX)?;
         let mut cropped = [0_u32; 4];
@@ -64,9 +66,11 @@ impl Sps {
             side.saturating_sub(a.saturating_add(b).saturating_mul(unit))
         };
         let size = Size::new(rest(width, columns, left, right), rest(height, rows, top, bottom))?;
-        let present = skip_to_vui(&mut bits, temporal_max) == Some(true);
+        let order_bits = skip_to_order_bits(&mut bits);
+        let rest = order_bits.and_then(|count| skip_to_vui(&mut bits, temporal_max, count));
+        let present = rest == Some(true);
         let vui = if present { Vui::read(&mut bits) } else { None };
-        Ok(Self { id, vps, temporal_max, size, vui: vui.unwrap_or_default() })
+        Ok(Self { id, vps, temporal_max, planes, order_bits, size, vui: vui.unwrap_or_default() })
     }
 
     pub(super) fn info(&self) -> StreamInfo {

@@ -7,17 +7,17 @@ use std::process::{Child, Command, Stdio};
 /// The Python of the system, for which the packages of GStreamer are.
 const PYTHON: &str = "/usr/bin/python3";
 /// Pictures without an end.
-pub(super) const LIVE: &str = "videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240,framerate=25/1 ! \
+pub(crate) const LIVE: &str = "videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240,framerate=25/1 ! \
     x264enc tune=zerolatency key-int-max=25 ! rtph264pay name=pay0 config-interval=-1";
 
 /// A running camera; dropping it ends its process.
-pub(super) struct Camera {
+pub(crate) struct Camera {
     child: Child,
     port: u16,
 }
 
 /// Returns true, and prints why, if this machine has no camera.
-pub(super) fn missing(test: &str) -> bool {
+pub(crate) fn missing(test: &str) -> bool {
     let check = "import gi; gi.require_version('GstRtspServer', '1.0'); from gi.repository import Gst, GstRtspServer; \
         Gst.init(None); assert all(map(Gst.ElementFactory.find, ['x264enc', 'x265enc', 'rtph264pay', 'jpegenc', 'voaacenc', 'opusenc', 'vp8enc', 'h264parse', 'tsdemux']))";
     let ran = Command::new(PYTHON).args(["-c", check]).stderr(Stdio::null()).status();
@@ -34,11 +34,11 @@ pub(super) fn missing(test: &str) -> bool {
 }
 
 impl Camera {
-    pub(super) fn start(host: &Host, streams: &[&str]) -> Self {
+    pub(crate) fn start(host: &Host, streams: &[&str]) -> Self {
         Self::at(host, free_port(), streams)
     }
 
-    pub(super) fn at(host: &Host, port: u16, words: &[&str]) -> Self {
+    pub(crate) fn at(host: &Host, port: u16, words: &[&str]) -> Self {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/cameras/camera.py");
         let mut command = Command::new(PYTHON);
         command.arg(script).arg(port.to_string()).args(words).current_dir(host.path("."));
@@ -49,11 +49,11 @@ impl Camera {
         Self { child, port }
     }
 
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    pub(super) fn address(&self, name: &str) -> String {
+    pub(crate) fn address(&self, name: &str) -> String {
         format!("rtsp://127.0.0.1:{}/{name}", self.port)
     }
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A film and its slices.
-pub(super) struct Film {
+pub(crate) struct Film {
     file: PathBuf,
     pictures: Vec<Vec<Vec<u8>>>,
 }
 
 impl Film {
     /// Codes a film at 25 pictures per second, with a key picture every second.
-    pub(super) fn new(host: &Host, name: &str, (width, height): (u32, u32), pictures: u32) -> Self {
+    pub(crate) fn new(host: &Host, name: &str, (width, height): (u32, u32), pictures: u32) -> Self {
         let file = host.path(&format!("{name}.264"));
         let source = format!("testsrc=size={width}x{height}:rate=25");
         let count = pictures.to_string();
@@ -42,7 +42,7 @@ impl Film {
         film
     }
 
-    pub(super) fn joined(host: &Host, name: &str, films: &[Self]) -> Self {
+    pub(crate) fn joined(host: &Host, name: &str, films: &[Self]) -> Self {
         let file = host.path(&format!("{name}.264"));
         let bytes: Vec<u8> =
             films.iter().flat_map(|film| std::fs::read(&film.file).unwrap()).collect();
@@ -58,7 +58,7 @@ impl Film {
     }
 
     /// Returns a stream of a camera, which sends the film at its pace and closes at its end.
-    pub(super) fn camera(&self, name: &str) -> String {
+    pub(crate) fn camera(&self, name: &str) -> String {
         let file = self.file.with_extension("ts");
         format!(
             "{name}=filesrc location={} ! tsdemux ! h264parse ! identity sync=true ! rtph264pay pt=96 config-interval=-1 name=pay0",
@@ -67,7 +67,7 @@ impl Film {
     }
 
     /// Checks that a stream contains `count` successive pictures of the film, slice by slice.
-    pub(super) fn check(&self, stream: &[u8], count: usize) {
+    pub(crate) fn check(&self, stream: &[u8], count: usize) {
         let got = pictures(stream);
         assert_eq!(got.len(), count);
         let first = self.pictures.iter().position(|picture| Some(picture) == got.first());
@@ -78,7 +78,7 @@ impl Film {
     }
 
     /// Checks that each picture of a stream is a whole one of the film, and that a decoder reports no error.
-    pub(super) fn check_parts(&self, stream: &[u8]) {
+    pub(crate) fn check_parts(&self, stream: &[u8]) {
         let got = pictures(stream);
         assert!(got.iter().all(|picture| self.pictures.contains(picture)), "whole pictures");
         decodes(stream);
@@ -124,7 +124,7 @@ fn decodes(stream: &[u8]) {
 }
 
 /// Returns the width, height and number of pictures of a file.
-pub(super) fn probe(file: &Path) -> (u32, u32, u32) {
+pub(crate) fn probe(file: &Path) -> (u32, u32, u32) {
     let entries = "stream=width,height,nb_read_frames";
     let demuxer = match file.extension().and_then(|end| end.to_str()) {
         Some("mjpeg") => "mjpeg",
@@ -141,7 +141,7 @@ pub(super) fn probe(file: &Path) -> (u32, u32, u32) {
 }
 
 /// Checks that ffmpeg decodes a file with sound without a word.
-pub(super) fn check_sound(file: &Path) {
+pub(crate) fn check_sound(file: &Path) {
     let args = ["-v", "warning", "-i", arg(file), "-f", "null", "-"];
     let ran = Command::new("ffmpeg").args(args).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();

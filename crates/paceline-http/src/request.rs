@@ -1,21 +1,21 @@
-//! The request of a viewer for the samples of a topic.
+//! The request of a viewer or player for samples, in its address.
 
 use crate::change::wish_in;
 use paceline::SubscriberBuilder;
 
 /// The key of the query that contains the token of the client.
-pub(super) const TOKEN: &str = "token";
+pub(crate) const TOKEN: &str = "token";
 
 /// The options of a request in words, as of `paceline sub`.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct ViewerRequest(String);
+pub(crate) struct ViewerRequest(String);
 
 impl ViewerRequest {
     /// Reads the query of an address: `max_hz=10&size=320x240`.
     ///
     /// # Errors
     /// Returns the reason if an option is unknown, or its value is wrong.
-    pub(super) fn from_query(query: &str) -> Result<Self, String> {
+    pub(crate) fn from_query(query: &str) -> Result<Self, String> {
         let pairs = query.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
         let words = pairs.filter(|(name, _)| *name != TOKEN).map(|(name, value)| {
@@ -30,7 +30,7 @@ impl ViewerRequest {
     ///
     /// # Errors
     /// Returns the reason if an option is unknown, or its value is wrong.
-    pub(super) fn from_words(words: &str) -> Result<Self, String> {
+    pub(crate) fn from_words(words: &str) -> Result<Self, String> {
         wish_in(words).map(|_| Self(words.to_owned())).map_err(|reason| {
             format!(
                 "{reason}: the options are --max-hz, --every, --size, --audio, --bitrate, --quality, --within and --loss"
@@ -39,12 +39,12 @@ impl ViewerRequest {
     }
 
     /// Returns the options in words.
-    pub(super) fn words(&self) -> &str {
+    pub(crate) fn words(&self) -> &str {
         &self.0
     }
 
     /// Adds the options to a subscription.
-    pub(super) fn apply<'a>(&self, builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
+    pub(crate) fn apply<'a>(&self, builder: SubscriberBuilder<'a>) -> SubscriberBuilder<'a> {
         match wish_in(&self.0) {
             Ok(wish) => wish.apply(builder),
             Err(_) => builder,

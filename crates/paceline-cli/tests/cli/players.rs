@@ -1,0 +1,310 @@
+//! Players of RTSP: ffmpeg, GStreamer and Paceline itself read tags of a node, live, over TCP and UDP.
+
+mod raw;
+mod server;
+
+use crate::cameras::camera::{Camera, LIVE, missing};
+use crate::cameras::film::{self, Film};
+use crate::host::{Host, arg, free_port};
+use raw::RawPlayer;
+use rustix::process::Signal;
+use server::{ffmpeg, ffmpeg_words, gstreamer, publish, said, serve};
+
+#[test]
+fn ffmpeg_and_gstreamer_read_every_slice_unchanged_over_tcp_and_udp() {
+    if missing("ffmpeg_and_gstreamer_read_every_slice_unchanged_over_tcp_and_udp") {
+        return;
+    }
+    let host = Host::new();
+    let film = Film::new(&host, "film", (320, 240), 150);
+    let (node, url) = serve(&host, &[]);
+    let _publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
+    for transport in ["tcp", "udp"] {
+        let got = host.path(&format!("ffmpeg-{transport}.264"));
+        let out = ["-c", "copy", "-frames:v", "100", "-f", "h264", arg(&got)];
+        ffmpeg(&host, &url("cam"), transport, &out).said(0, "");
+        film.check(&std::fs::read(&got).unwrap(), 100);
+        let got = host.path(&format!("gstreamer-{transport}.264"));
+        gstreamer(&host, &url("cam"), transport, &got, 100);
+        film.check(&std::fs::read(&got).unwrap(), 100);
+    }
+    node.signal(Signal::INT);
+    let log = node.ended();
+    assert!(!log.stderr.contains("left out"), "{}", log.stderr);
+    log.said(0, "sets up rtsp://").said(0, " over UDP: best effort").said(0, "packets");
+}
+
+#[test]
+fn a_player_of_paceline_and_a_decoder_read_the_requested_form() {
+    if missing("a_player_of_paceline_and_a_decoder_read_the_requested_form") {
+        return;
+    }
+    let host = Host::new();
+    let film = Film::new(&host, "film", (320, 240), 150);
+    let (_node, url) = serve(&host, &[]);
+    let _publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
+    // Its own publisher is a player.
+    let got = host.path("again.264");
+    let sub =
+        host.start(&["sub", "again", "--out", arg(&got), "--count", "50", "--timeout", "30s"]);
+    host.wait_for_subscriptions(1);
+    let _again = host.start(&["pub", "again", "--rtsp", &url("cam"), "--wait", "20s"]);
+    let sub = sub.ended();
+    assert_eq!(sub.code, Some(0), "{sub:?}");
+    film.check(&std::fs::read(&got).unwrap(), 50);
+    // A smaller form, decoded without a word.
+    let small = url("cam?max_hz=5&size=160x120");
+    ffmpeg(&host, &small, "tcp", &["-frames:v", "10", "-f", "null", "-"]).said(0, "");
+    let got = host.path("small.264");
+    let out = ["-c", "copy", "-frames:v", "10", "-f", "h264", arg(&got)];
+    ffmpeg(&host, &small, "udp", &out).said(0, "");
+    assert_eq!(film::probe(&got), (160, 120, 10));
+}
+
+#[test]
+fn refusals_name_their_reason_and_the_address_that_is_granted() {
+    if missing("refusals_name_their_reason_and_the_address_that_is_granted") {
+        return;
+    }
+    let (robot, desk) = (Host::new(), Host::new());
+    let film = Film::new(&robot, "film", (320, 240), 150);
+    drop(film);
+    let port = free_port();
+    let link = |end: &str| format!("name=thin,{end}=tcp/127.0.0.1:{port},capacity=300kbit");
+    let _robot = robot.start(&["node", "--link", &link("listen")]);
+    let (node, url) = serve(&desk, &["--link", &link("connect")]);
+    let _publisher = publish(&robot, "cam", "film.264", &["--hz", "25", "--loop"]);
+    let refused = |address: &str, parts: &[&str]| {
+        let said = said(&desk, &url(address));
+        assert!(parts.iter().all(|part| said.contains(part)), "{address}: {said}");
+        said
+    };
+    let text = refused(
+        "cam?within=200ms",
+        &["453 Not Enough Bandwidth: try rtsp://127.0.0.1:", "link 'thin'"],
+    );
+    let offer = text.split("try ").nth(1).unwrap().split_whitespace().next().unwrap();
+    let offer = offer.trim_end_matches([')', ';']);
+    assert!(offer.contains("within=200ms&"), "{offer}");
+    ffmpeg(&desk, offer, "tcp", &["-frames:v", "3", "-f", "null", "-"]).said(0, "");
+    refused("nothing", &["404 Not Found: nothing: nobody publishes it; published: cam"]);
+    refused("cam?max_hertz=3", &["400 Bad Request", "--max-hz, --every"]);
+    let _values = desk.start(&["pub", "pose", "{\"x\": 1}", "--hz", "5"]);
+    refused("pose", &["415 Unsupported Media Type: pose: its samples are application/json"]);
+    node.signal(Signal::INT);
+    node.ended().said(0, "Not Enough Bandwidth: try rtsp://");
+}
+
+#[test]
+fn a_late_player_gets_a_picture_at_once_and_players_share_a_subscription() {
+    if missing("a_late_player_gets_a_picture_at_once_and_players_share_a_subscription") {
+        return;
+    }
+    let host = Host::new();
+    // Key pictures are 20 s apart.
+    let film = host.path("long.264");
+    ffmpeg_words(&[
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc=size=320x240:rate=25",
+        "-frames:v",
+        "500",
+        "-c:v",
+        "libx264",
+        "-bf",
+        "0",
+        "-g",
+        "500",
+        "-x264-params",
+        "scenecut=0",
+        "-pix_fmt",
+        "yuv420p",
+        "-f",
+        "h264",
+        arg(&film),
+    ]);
+    let (_node, url) = serve(&host, &[]);
+    let _publisher = publish(&host, "cam", "long.264", &["--hz", "25"]);
+    let mut first = RawPlayer::open(&url("cam"));
+    first.packets(200);
+    let began = std::time::Instant::now();
+    ffmpeg(&host, &url("cam"), "tcp", &["-frames:v", "20", "-f", "null", "-"]).said(0, "");
+    let took = began.elapsed();
+    println!("20 pictures after {took:.1?}");
+    assert!(took.as_secs() < 8, "{took:?}, the next key picture would take longer");
+    let _second = RawPlayer::open(&url("cam"));
+    let ls = host.run(&["ls", "--json"]).text();
+    assert_eq!(
+        ls.matches("\"pattern\":\"cam\"").count().max(ls.matches("\"pattern\": \"cam\"").count()),
+        1,
+        "{ls}"
+    );
+}
+
+#[test]
+fn a_player_that_does_not_read_loses_whole_pictures_and_costs_others_nothing() {
+    if missing("a_player_that_does_not_read_loses_whole_pictures_and_costs_others_nothing") {
+        return;
+    }
+    let host = Host::new();
+    let film = Film::new(&host, "film", (1280, 720), 100);
+    let (mut node, url) = serve(&host, &[]);
+    let _publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
+    let mut stalled = RawPlayer::open(&url("cam"));
+    let got = host.path("whole.264");
+    let out = ["-c", "copy", "-frames:v", "250", "-f", "h264", arg(&got)];
+    ffmpeg(&host, &url("cam"), "tcp", &out).said(0, "");
+    film.check(&std::fs::read(&got).unwrap(), 250);
+    node.wait_until_said("left out so far");
+    // It reads again: only whole pictures arrive.
+    film.check_parts(&stalled.pictures(120));
+    node.signal(Signal::INT);
+    node.ended().said(0, "pictures that the player read too slowly");
+}
+
+#[test]
+fn a_login_is_requested_and_appears_nowhere() {
+    if missing("a_login_is_requested_and_appears_nowhere") {
+        return;
+    }
+    let host = Host::new();
+    let _film = Film::new(&host, "film", (320, 240), 50);
+    std::fs::write(host.path("players.txt"), "viewer:S3CRET7K\n").unwrap();
+    host.run(&["node", "--rtsp", "0.0.0.0:0"]).said(2, "--rtsp-login FILE");
+    let (node, url) = serve(&host, &["--rtsp-login", "players.txt"]);
+    let _publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
+    let with = |login: &str| url("cam").replace("rtsp://", &format!("rtsp://{login}@"));
+    for login in ["viewer:wrong", "other:S3CRET7K"] {
+        let said = said(&host, &with(login));
+        assert!(said.contains("401 Unauthorized"), "{said}");
+    }
+    assert!(said(&host, &url("cam")).contains("401 Unauthorized"));
+    for transport in ["tcp", "udp"] {
+        ffmpeg(&host, &with("viewer:S3CRET7K"), transport, &["-frames:v", "5", "-f", "null", "-"])
+            .said(0, "");
+    }
+    let got = host.path("login.264");
+    gstreamer(&host, &with("viewer:S3CRET7K"), "tcp", &got, 10);
+    let ls = host.run(&["ls"]);
+    node.signal(Signal::INT);
+    let log = node.ended();
+    for text in [&log.stderr, &log.text(), &ls.text(), &ls.stderr] {
+        assert!(!text.contains("S3CRET7K"), "{text}");
+    }
+    log.said(0, "the name or the password is wrong");
+}
+
+#[test]
+fn sound_of_another_tag_is_a_second_track() {
+    if missing("sound_of_another_tag_is_a_second_track") {
+        return;
+    }
+    let host = Host::new();
+    let _film = Film::new(&host, "film", (320, 240), 150);
+    let sine = "sine=frequency=440:sample_rate=48000:duration=60";
+    for (name, coder) in [("mic.wav", "pcm_s16le"), ("mic.opus", "libopus")] {
+        ffmpeg_words(&[
+            "-f",
+            "lavfi",
+            "-i",
+            sine,
+            "-ac",
+            "2",
+            "-c:a",
+            coder,
+            arg(&host.path(name)),
+        ]);
+    }
+    let (_node, url) = serve(&host, &[]);
+    let _publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
+    let _wave = publish(&host, "mic/wave", "mic.wav", &[]);
+    let _opus = publish(&host, "mic/opus", "mic.opus", &[]);
+    let aac = "audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2 ! voaacenc ! rtpmp4gpay name=pay1";
+    let camera = Camera::start(&host, &[&format!("x={LIVE} {aac}")]);
+    let address = camera.address("x");
+    let _aac =
+        host.start(&["pub", "other", "--rtsp", &address, "--sound", "mic/aac", "--wait", "0s"]);
+    for (tag, format) in [("mic/wave", "pcm_s16be"), ("mic/opus", "opus"), ("mic/aac", "aac")] {
+        for transport in ["tcp", "udp"] {
+            let got = host.path(&format!("{format}-{transport}.mkv"));
+            let out = ["-c", "copy", "-t", "3", arg(&got)];
+            ffmpeg(&host, &url(&format!("cam?sound={tag}")), transport, &out).said(0, "");
+            assert_eq!(server::streams(&got), ["h264", format], "{transport}");
+        }
+    }
+}
+
+#[test]
+fn pictures_of_jpeg_and_with_b_pictures_are_read_in_order() {
+    if missing("pictures_of_jpeg_and_with_b_pictures_are_read_in_order") {
+        return;
+    }
+    let host = Host::new();
+    let (_node, url) = serve(&host, &[]);
+    let source = "testsrc=size=320x240:rate=25";
+    let coders: [(&str, &[&str]); 4] = [
+        (
+            "b.264",
+            &[
+                "-c:v",
+                "libx264",
+                "-bf",
+                "3",
+                "-b_strategy",
+                "0",
+                "-x264-params",
+                "b-pyramid=normal:scenecut=0",
+            ],
+        ),
+        (
+            "b.265",
+            &["-c:v", "libx265", "-x265-params", "bframes=3:b-adapt=0:log-level=none:keyint=25"],
+        ),
+        ("plain.265", &["-c:v", "libx265", "-x265-params", "bframes=0:log-level=none:keyint=25"]),
+        ("jpeg.mjpeg", &["-c:v", "mjpeg", "-huffman", "default", "-q:v", "5"]),
+    ];
+    for (name, coder) in coders {
+        let film = host.path(name);
+        let words =
+            ["-f", "lavfi", "-i", source, "-frames:v", "150", "-g", "25", "-pix_fmt", "yuv420p"];
+        let words = if name.ends_with("mjpeg") {
+            [&words[..8], &["-pix_fmt", "yuvj420p"]].concat()
+        } else {
+            words.to_vec()
+        };
+        ffmpeg_words(&[&words, coder, &[arg(&film)]].concat());
+        let tag = name.replace('.', "/");
+        let _publisher = publish(&host, &tag, name, &["--hz", "25", "--loop"]);
+        for transport in ["tcp", "udp"] {
+            let times = server::times(&host, &url(&tag), transport, 60);
+            let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            assert!(steps.iter().all(|step| *step > 0.0), "{name}: {steps:?}");
+            // After the pictures that were sent at once, they are 40 ms apart.
+            let late = steps.iter().skip(35).filter(|step| (**step - 0.04).abs() > 0.03).count();
+            assert!(late <= 2, "{name}: {steps:?}");
+        }
+    }
+    // Pictures with code tables of their own cannot be sent as they are.
+    ffmpeg_words(&[
+        "-f",
+        "lavfi",
+        "-i",
+        source,
+        "-frames:v",
+        "50",
+        "-pix_fmt",
+        "yuvj420p",
+        "-huffman",
+        "optimal",
+        arg(&host.path("own.mjpeg")),
+    ]);
+    let _publisher = publish(&host, "own", "own.mjpeg", &["--hz", "25", "--loop"]);
+    let text = said(&host, &url("own"));
+    assert!(
+        text.contains("415 Unsupported Media Type: own:") && text.contains("quality=80"),
+        "{text}"
+    );
+    ffmpeg(&host, &url("own?quality=80"), "tcp", &["-frames:v", "10", "-f", "null", "-"])
+        .said(0, "");
+}

@@ -1,0 +1,301 @@
+//! The units that wait for one player. They are bounded, and a player that does not read loses whole pictures.
+
+use super::unit::{MediaUnit, UnitRole};
+use paceline_edge::{Reception, TRACKS_MAX};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// Most bytes that wait for a player. The memory is shared by all players of a feed.
+const BYTES_MAX: usize = 8 << 20;
+/// The longest wait. A player that reads more slowly than the stream is not late by more.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// A unit that waits.
+#[derive(Debug)]
+pub(super) struct WaitingUnit {
+    pub(super) track: u8,
+    pub(super) unit: Arc<MediaUnit>,
+    since: Instant,
+    /// The first unit after the player joined, with the times of the pictures that precede the newest one.
+    pub(super) start: Option<paceline_edge::CatchUp>,
+}
+
+/// The pictures and blocks that a player did not get.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct LeftOut {
+    /// Pictures that waited too long.
+    pub(super) slow: u64,
+    /// Pictures that need one that was left out.
+    pub(super) needs: u64,
+    /// Blocks of sound that waited too long.
+    pub(super) sound: u64,
+}
+
+impl LeftOut {
+    pub(super) const fn total(self) -> u64 {
+        self.slow + self.needs + self.sound
+    }
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            (self.slow, "pictures that the player read too slowly"),
+            (self.needs, "pictures that need one of these"),
+            (self.sound, "blocks of sound that it read too slowly"),
+        ];
+        let mut before = "";
+        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, "{before}{count} {what}")?;
+            before = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// The state of one track.
+#[derive(Debug, Default)]
+struct Flow {
+    /// The feed sends.
+    open: bool,
+    /// Pictures are left out up to the next key picture.
+    needs_key: bool,
+    /// Leading pictures are left out up to the next picture that is none: the player lacks those before its key picture.
+    fresh: bool,
+    report: Option<Reception>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    units: VecDeque<WaitingUnit>,
+    bytes: usize,
+    flows: [Flow; TRACKS_MAX as usize],
+    left_out: LeftOut,
+    /// The reason why a feed has ended.
+    ended: Option<String>,
+    /// The last report over UDP.
+    sign: Option<Instant>,
+    bye: bool,
+}
+
+/// The queue of one player.
+#[derive(Debug, Default)]
+pub(super) struct Outlet {
+    waiting: Mutex<Waiting>,
+    wake: Notify,
+}
+
+impl Outlet {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a track, whose units begin with the pictures of `group`.
+    pub(super) fn open(
+        &self,
+        track: u8,
+        group: &[Arc<MediaUnit>],
+        catch_up: paceline_edge::CatchUp,
+    ) {
+        let mut waiting = self.lock();
+        let now = Instant::now();
+        let empty = group.is_empty();
+        if let Some(flow) = waiting.flows.get_mut(usize::from(track)) {
+            *flow = Flow { open: true, needs_key: empty, fresh: true, report: flow.report };
+        }
+        for (number, unit) in group.iter().enumerate() {
+            let start = (number == 0).then_some(catch_up);
+            waiting.bytes += unit.bytes;
+            waiting.units.push_back(WaitingUnit { track, unit: unit.clone(), since: now, start });
+        }
+        drop(waiting);
+        self.wake.notify_one();
+    }
+
+    /// Closes all tracks: units that arrive are ignored.
+    pub(super) fn close(&self) {
+        let mut waiting = self.lock();
+        waiting.flows.iter_mut().for_each(|flow| flow.open = false);
+        waiting.units.clear();
+        waiting.bytes = 0;
+    }
+
+    /// Adds a unit, or leaves it out.
+    pub(super) fn push(&self, track: u8, unit: &Arc<MediaUnit>) {
+        let mut waiting = self.lock();
+        let now = Instant::now();
+        if !waiting.flows.get(usize::from(track)).is_some_and(|flow| flow.open) {
+            return;
+        }
+        let old = waiting.units.front().is_some_and(|first| now - first.since > WAIT_MAX);
+        if old || waiting.bytes + unit.bytes > BYTES_MAX && !waiting.units.is_empty() {
+            waiting.skip();
+        }
+        if !waiting.takes(track, unit.role) {
+            waiting.left_out.needs += 1;
+            return;
+        }
+        waiting.bytes += unit.bytes;
+        waiting.units.push_back(WaitingUnit { track, unit: unit.clone(), since: now, start: None });
+        drop(waiting);
+        self.wake.notify_one();
+    }
+
+    /// Notes that a unit of a track cannot be sent.
+    pub(super) fn lose(&self, track: u8) {
+        let mut waiting = self.lock();
+        if let Some(flow) = waiting.flows.get_mut(usize::from(track)) {
+            flow.needs_key = true;
+        }
+    }
+
+    /// Notes the end of a feed.
+    pub(super) fn end(&self, why: &str) {
+        self.lock().ended.get_or_insert_with(|| why.to_owned());
+        self.wake.notify_one();
+    }
+
+    /// Returns the next unit.
+    pub(super) fn take(&self) -> Option<WaitingUnit> {
+        let mut waiting = self.lock();
+        let next = waiting.units.pop_front()?;
+        waiting.bytes = waiting.bytes.saturating_sub(next.unit.bytes);
+        Some(next)
+    }
+
+    /// Waits for a unit, or for the end of a feed.
+    pub(super) async fn changed(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Returns the reason why a feed has ended, once nothing waits any more.
+    pub(super) fn ended(&self) -> Option<String> {
+        let waiting = self.lock();
+        waiting.ended.clone().filter(|_| waiting.units.is_empty())
+    }
+
+    pub(super) fn left_out(&self) -> LeftOut {
+        self.lock().left_out
+    }
+
+    /// Notes a report of the player about a track, or that it has left.
+    pub(super) fn report(&self, track: u8, reception: Option<Reception>, bye: bool) {
+        let mut waiting = self.lock();
+        waiting.sign = Some(Instant::now());
+        waiting.bye |= bye;
+        if let (Some(flow), Some(_)) = (waiting.flows.get_mut(usize::from(track)), reception) {
+            flow.report = reception;
+        }
+        if bye {
+            drop(waiting);
+            self.wake.notify_one();
+        }
+    }
+
+    pub(super) fn receptions(&self) -> Vec<(u8, Reception)> {
+        let waiting = self.lock();
+        let numbered = (0_u8..).zip(&waiting.flows);
+        numbered.filter_map(|(track, flow)| Some((track, flow.report?))).collect()
+    }
+
+    /// Returns the time of the last report over UDP, and whether the player has left.
+    pub(super) fn sign(&self) -> (Option<Instant>, bool) {
+        let waiting = self.lock();
+        (waiting.sign, waiting.bye)
+    }
+}
+
+impl Waiting {
+    /// Leaves out everything that waits, because the player reads too slowly.
+    fn skip(&mut self) {
+        for WaitingUnit { track, unit, .. } in self.units.drain(..) {
+            if !unit.role.is_picture() {
+                self.left_out.sound += 1;
+                continue;
+            }
+            self.left_out.slow += 1;
+            if let Some(flow) = self.flows.get_mut(usize::from(track)) {
+                flow.needs_key = true;
+            }
+        }
+        self.bytes = 0;
+    }
+
+    /// Returns whether the player can decode a unit.
+    fn takes(&mut self, track: u8, role: UnitRole) -> bool {
+        let Some(flow) = self.flows.get_mut(usize::from(track)) else { return false };
+        match role {
+            UnitRole::Sound => true,
+            UnitRole::Key => {
+                flow.fresh |= flow.needs_key;
+                flow.needs_key = false;
+                true
+            }
+            UnitRole::Leading => !flow.needs_key && !flow.fresh,
+            UnitRole::Spare => !flow.needs_key,
+            UnitRole::Delta => {
+                flow.fresh &= flow.needs_key;
+                !flow.needs_key
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use paceline_edge::{CatchUp, PayloadPart};
+
+    fn unit(role: UnitRole, bytes: usize) -> Arc<MediaUnit> {
+        let parts: Vec<PayloadPart> = Vec::new();
+        Arc::new(MediaUnit { parts, time: 0, skew: 0, bytes, role })
+    }
+
+    fn taken(outlet: &Outlet) -> Vec<UnitRole> {
+        std::iter::from_fn(|| outlet.take()).map(|waiting| waiting.unit.role).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_player_that_does_not_read_resumes_at_the_next_key_picture() {
+        use UnitRole::{Delta, Key, Leading, Sound, Spare};
+        let outlet = Outlet::default();
+        outlet.push(0, &unit(Key, 1));
+        assert_eq!(taken(&outlet), [], "closed");
+        outlet.open(0, &[], CatchUp::default());
+        outlet.open(1, &[], CatchUp::default());
+        for role in [Delta, Key, Leading, Spare, Delta, Leading] {
+            outlet.push(0, &unit(role, 1));
+        }
+        outlet.push(1, &unit(Sound, 1));
+        assert_eq!(taken(&outlet), [Key, Spare, Delta, Leading, Sound]);
+        assert_eq!(outlet.left_out(), LeftOut { needs: 2, ..LeftOut::default() });
+        outlet.push(0, &unit(Delta, 1));
+        outlet.push(1, &unit(Sound, 1));
+        tokio::time::advance(WAIT_MAX + Duration::from_millis(1)).await;
+        outlet.push(0, &unit(Delta, 1));
+        outlet.push(0, &unit(Key, 1));
+        assert_eq!(taken(&outlet), [Key]);
+        assert_eq!(outlet.left_out(), LeftOut { slow: 1, needs: 3, sound: 1 });
+        outlet.end("over");
+        assert_eq!(outlet.ended().as_deref(), Some("over"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_bytes_are_bounded() {
+        let outlet = Outlet::default();
+        let group = [unit(UnitRole::Key, 1), unit(UnitRole::Delta, 1)];
+        outlet.open(0, &group, CatchUp::new(0, 90_000, 2, 90_000));
+        assert!(outlet.take().unwrap().start.is_some() && outlet.take().unwrap().start.is_none());
+        for _ in 0..100 {
+            outlet.push(0, &unit(UnitRole::Key, BYTES_MAX / 4));
+            assert!(outlet.lock().bytes <= BYTES_MAX);
+        }
+        assert!(outlet.left_out().slow >= 90);
+        // One that is larger than the bound is sent alone.
+        outlet.push(0, &unit(UnitRole::Key, BYTES_MAX * 2));
+        assert_eq!(taken(&outlet), [UnitRole::Key]);
+    }
+}
