@@ -411,12 +411,18 @@ impl Inbound for LinkRx {
         self.vitals.enter(Role::Link);
     }
 
-    fn frame(&self, from: NodeId, frame: Bytes) {
+    fn frames(&self, from: NodeId, frames: &mut dyn Iterator<Item = Bytes>) {
         if self.is_claimed(from) {
             return;
         }
+        let mut urgent = false;
         // The transport's threads end silently on a panic.
-        self.vitals.guard("receiving", || self.handle_frame(from, frame));
+        self.vitals.guard("receiving", || {
+            frames.for_each(|frame| urgent |= self.handle_frame(from, frame));
+        });
+        if urgent {
+            self.waker.wake();
+        }
     }
 
     fn found(&self, node: NodeId) {
@@ -447,17 +453,19 @@ impl LinkRx {
         claimed
     }
 
-    fn handle_frame(&self, from: NodeId, frame: Bytes) {
+    /// Handles a frame. Returns true if the egress thread should be woken for it.
+    fn handle_frame(&self, from: NodeId, frame: Bytes) -> bool {
         let Some(neighbour) = self.neighbour(from).or_else(|| self.join(from)) else {
-            return;
+            return false;
         };
         let now = clock::now();
-        self.read_frame(now, &neighbour, frame);
+        let urgent = self.read_frame(now, &neighbour, frame);
         // Its state is unlocked: the samples of another neighbour may have to make room.
         self.sources.make_room(now, &neighbour);
+        urgent
     }
 
-    fn read_frame(&self, now: Instant, neighbour: &Neighbour, frame: Bytes) {
+    fn read_frame(&self, now: Instant, neighbour: &Neighbour, frame: Bytes) -> bool {
         let from = neighbour.node;
         let mut state = lock(&neighbour.state);
         let Arriving { reader, batch, passed } = &mut *state;
@@ -483,18 +491,15 @@ impl LinkRx {
             self.sources.hand_over(now, from, batch.drain(..), waits);
         }
         batch.clear();
-        if reader.receiver().poll_timeout() < Instant::FAR {
-            self.repairer.wake();
-        }
+        self.repairer.wake_by(reader.receiver().poll_timeout());
         // Wake the egress thread only for urgent content. Later headers repeat the rest.
-        let Some(heard) = read.heard else { return };
+        let Some(heard) = read.heard else { return false };
         let epochs = (heard.epoch, heard.known);
-        if heard.ack_now || heard.ack.is_some() || epochs != *passed {
-            // If the queue is full the content is lost, and the peer repeats its request.
-            if self.heard.push((from, heard)).is_ok() {
-                *passed = epochs;
-            }
-            self.waker.wake();
+        let urgent = heard.ack_now || heard.ack.is_some() || epochs != *passed;
+        // If the queue is full the content is lost, and the peer repeats its request.
+        if urgent && self.heard.push((from, heard)).is_ok() {
+            *passed = epochs;
         }
+        urgent
     }
 }

@@ -12,6 +12,7 @@ mod accept;
 mod account;
 mod cause;
 mod datagram;
+mod datagrams;
 mod dial;
 mod handshakes;
 mod inbox;
@@ -93,8 +94,12 @@ impl Opening {
 
 /// The receiver of frames, called on the transport's threads.
 pub(crate) trait Inbound: Send + Sync + 'static {
+    /// Handles frames of a peer, which arrived together.
+    fn frames(&self, from: NodeId, frames: &mut dyn Iterator<Item = Bytes>);
     /// Handles a frame of a peer.
-    fn frame(&self, from: NodeId, frame: Bytes);
+    fn frame(&self, from: NodeId, frame: Bytes) {
+        self.frames(from, &mut std::iter::once(frame));
+    }
     /// Handles a connected peer.
     fn found(&self, node: NodeId);
     /// Prepares a thread that calls the others.

@@ -3,13 +3,15 @@
 
 use paceline_sched::Instant;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::thread::Thread;
 
 /// Wakes one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Waker {
     asleep: AtomicBool,
+    /// The end of its sleep in nanoseconds.
+    until: AtomicU64,
     thread: OnceLock<Thread>,
 }
 
@@ -30,8 +32,17 @@ impl Waker {
         }
     }
 
+    /// Wakes the thread if it sleeps beyond `at`. Writes before this call are visible to it.
+    pub(crate) fn wake_by(&self, at: Instant) {
+        fence(Ordering::SeqCst);
+        if at.as_nanos() < self.until.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+
     /// Sleeps until `until` or a wake-up, unless `busy` returns true.
     pub(crate) fn sleep(&self, now: Instant, until: Instant, busy: impl FnOnce() -> bool) {
+        self.until.store(until.as_nanos(), Ordering::Relaxed);
         self.asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         if until > now && !busy() {

@@ -6,12 +6,10 @@ const WHOLE: u8 = 0;
 const FIRST: u8 = 1;
 const SECOND: u8 = 2;
 
-/// Returns the datagram of a frame of `bytes` in these pieces.
-pub(super) fn whole<'p>(bytes: usize, pieces: impl Iterator<Item = &'p [u8]>) -> Bytes {
-    let mut datagram = BytesMut::with_capacity(bytes + 1);
-    datagram.put_u8(WHOLE);
-    pieces.for_each(|piece| datagram.put_slice(piece));
-    datagram.freeze()
+/// Writes the datagram of a frame in these pieces.
+pub(super) fn put_whole<'p>(out: &mut BytesMut, pieces: impl Iterator<Item = &'p [u8]>) {
+    out.put_u8(WHOLE);
+    pieces.for_each(|piece| out.put_slice(piece));
 }
 
 /// Returns the same frame in two datagrams. `number` joins them.
@@ -58,7 +56,9 @@ mod tests {
     use super::*;
 
     fn of(frame: &[u8]) -> Bytes {
-        whole(frame.len(), frame.chunks(2))
+        let mut datagram = BytesMut::new();
+        put_whole(&mut datagram, frame.chunks(2));
+        datagram.freeze()
     }
 
     #[test]

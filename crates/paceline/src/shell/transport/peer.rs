@@ -1,7 +1,7 @@
 //! A connected peer.
 
 use super::Sent;
-use super::datagram::{halves, whole};
+use super::datagrams::Datagrams;
 use super::liveness::Liveness;
 use super::origin::Origin;
 use super::outbox::Outbox;
@@ -10,7 +10,6 @@ use paceline_proto::ProbeInterval;
 use paceline_proto::rights::PeerName;
 use paceline_proto::wire::frame::{FrameBuf, Piece};
 use quinn::Connection;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -25,10 +24,8 @@ pub(super) struct Peer {
     pub(super) liveness: Liveness,
     /// The time that the introductions took, if this end has connected.
     pub(super) met_within: Duration,
-    /// The connection that carries frames in datagrams. Without it they go into the stream.
-    datagrams: Option<Connection>,
-    /// The number of the next frame that does not fit into one datagram.
-    next_split: AtomicU32,
+    /// The frames for a connection that carries them in datagrams. Without it they go into the stream.
+    pub(super) datagrams: Option<Datagrams>,
     /// Notified when the task of the connection shall end it.
     pub(super) ends: Notify,
 }
@@ -43,10 +40,11 @@ impl Peer {
         probes: ProbeInterval,
         met_within: Duration,
     ) -> Self {
-        let (outbox, next_split, ends) = (Outbox::default(), AtomicU32::new(0), Notify::new());
+        let (outbox, ends) = (Outbox::default(), Notify::new());
+        let datagrams = datagrams.map(Datagrams::new);
         let probes = probes.max(ProbeInterval::at_least(met_within.into()));
         let liveness = Liveness::new(probes, origin.is_none());
-        Self { from, proof, origin, outbox, liveness, met_within, datagrams, next_split, ends }
+        Self { from, proof, origin, outbox, liveness, met_within, datagrams, ends }
     }
 
     /// Returns the name that it has proven.
@@ -69,18 +67,9 @@ impl Peer {
         bytes: usize,
         pieces: impl Iterator<Item = &'p [u8]>,
     ) -> Sent {
-        let Some(connection) = &self.datagrams else { return self.outbox.put(bytes, pieces) };
+        let Some(datagrams) = &self.datagrams else { return self.outbox.put(bytes, pieces) };
         self.liveness.note_sent();
-        let datagram = whole(bytes, pieces);
-        let most = connection.max_datagram_size().unwrap_or_default();
-        let datagrams = if datagram.len() <= most {
-            [Some(datagram), None]
-        } else {
-            let number = self.next_split.fetch_add(1, Ordering::Relaxed);
-            halves(&datagram, number).map(Some)
-        };
-        let sent = datagrams.into_iter().flatten().try_for_each(|it| connection.send_datagram(it));
-        if sent.is_ok() { Sent::Taken } else { Sent::Down }
+        datagrams.put(bytes, pieces)
     }
 
     /// Ends the connection behind the frames that wait, and sends the reason to the other end.

@@ -3,6 +3,7 @@
 //!
 //! A peer that changes its address keeps its connection (connection migration).
 
+use super::datagrams::WAITING_MAX;
 use super::dial::{Connect, Place, dial, first};
 use super::handshakes::HANDSHAKES_MAX;
 use super::pacer::NoCongestionControl;
@@ -39,8 +40,7 @@ const PATH_BYTES_MAX: u16 = 6_500;
 const ETHERNET_BYTES: u16 = 1_452;
 /// The longest time of a packet on a link.
 const PACKET_TIME: Duration = Duration::from_micros(500);
-/// The limits of queued data in bytes.
-const SEND_BUFFER: usize = 1 << 20;
+/// The limit of received data in bytes.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// The settings of a link's QUIC endpoints.
@@ -61,7 +61,7 @@ impl Quic {
             // The liveness of the connection is that of the hop, whose interval both ends know.
             .max_idle_timeout(None)
             .initial_mtu(DATAGRAM_BYTES)
-            .datagram_send_buffer_size(SEND_BUFFER)
+            .datagram_send_buffer_size(WAITING_MAX)
             .datagram_receive_buffer_size(Some(RECEIVE_BUFFER))
             .stream_receive_window(u32::try_from(RECEIVE_BUFFER)?.into())
             .max_concurrent_bidi_streams(1u8.into())

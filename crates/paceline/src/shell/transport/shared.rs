@@ -17,15 +17,19 @@ use bytes::Bytes;
 use paceline_proto::{NodeId, ProbeInterval};
 use quinn::Connection;
 use std::convert::Infallible;
-use std::future::pending;
+use std::future::{Future, pending, poll_fn};
 use std::net::IpAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::AsyncRead;
 use tokio::task::JoinHandle;
 use tokio::task::coop::consume_budget;
 use tokio::time::{Instant, sleep, timeout};
 
+/// The most datagrams that are handled together.
+const TOGETHER_MAX: usize = 64;
 /// The interval of reading the certificates again and checking those of the peers.
 const RENEW_EVERY: Duration = Duration::from_secs(2);
 
@@ -248,17 +252,26 @@ impl Shared {
         let mut inbox = Inbox::new(reader);
         while inbox.fill().await.unwrap_or_default() {
             peer.liveness.note_heard();
-            while let Some(record) = inbox.next() {
-                match record {
-                    Record::Frame(frame) => self.inbound.frame(node, frame),
-                    Record::Alive => {}
+            loop {
+                let mut other = None;
+                let mut frames = std::iter::from_fn(|| match inbox.next()? {
+                    Record::Frame(frame) => Some(frame),
+                    record @ (Record::Alive | Record::Message(_) | Record::Close(_)) => {
+                        other = Some(record);
+                        None
+                    }
+                });
+                self.inbound.frames(node, &mut frames);
+                match other {
+                    None => break,
+                    Some(Record::Frame(_) | Record::Alive) => {}
                     // A node without groups has no use for messages about them.
-                    Record::Message(message) => self
+                    Some(Record::Message(message)) => self
                         .multicast
                         .iter()
                         .for_each(|multicast| multicast.handle(node, peer, &message)),
-                    Record::Close(why) if why.is_empty() => return Ok(()),
-                    Record::Close(why) => {
+                    Some(Record::Close(why)) if why.is_empty() => return Ok(()),
+                    Some(Record::Close(why)) => {
                         let why = format!("it has closed the link: {why}");
                         self.refused(&peer.from, &why);
                         return Err(why);
@@ -277,9 +290,17 @@ impl Shared {
         assembly: &mut Assembly,
     ) -> Infallible {
         let Some(connection) = connection else { return pending().await };
+        let mut arrived = Vec::with_capacity(TOGETHER_MAX);
         while let Ok(datagram) = connection.read_datagram().await {
+            arrived.push(datagram);
+            while arrived.len() < TOGETHER_MAX
+                && let Some(Ok(datagram)) = at_once(connection.read_datagram()).await
+            {
+                arrived.push(datagram);
+            }
             peer.liveness.note_heard();
-            self.take(node, assembly, datagram);
+            let mut frames = arrived.drain(..).filter_map(|datagram| assembly.take(datagram));
+            self.inbound.frames(node, &mut frames);
             // The other tasks of this thread have their turn, however fast datagrams arrive.
             consume_budget().await;
         }
@@ -317,7 +338,17 @@ impl Shared {
     }
 }
 
-/// Starts the task that writes what waits for a peer.
+/// Returns the result of a future that is ready.
+async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Starts the tasks that write what waits for a peer.
 fn start(peer: Peer, writer: impl Sink) -> (Arc<Peer>, JoinHandle<()>) {
     let peer = Arc::new(peer);
     let its = peer.clone();
@@ -326,5 +357,13 @@ fn start(peer: Peer, writer: impl Sink) -> (Arc<Peer>, JoinHandle<()>) {
             its.ends.notify_one();
         }
     });
+    if peer.datagrams.is_some() {
+        let its = peer.clone();
+        tokio::spawn(async move {
+            if let Some(datagrams) = &its.datagrams {
+                datagrams.run().await;
+            }
+        });
+    }
     (peer, writing)
 }
