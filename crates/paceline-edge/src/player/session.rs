@@ -256,6 +256,12 @@ impl PlayerSession {
         self.tracks.get(usize::from(number)).copied().flatten()
     }
 
+    /// Returns the number of wrong logins since the last right one.
+    #[must_use]
+    pub const fn wrong_logins(&self) -> u8 {
+        self.wrong
+    }
+
     /// Returns true while packets are sent.
     #[must_use]
     pub const fn is_playing(&self) -> bool {

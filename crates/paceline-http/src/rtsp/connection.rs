@@ -363,8 +363,10 @@ impl Connection {
         match answer.status() {
             PlayerStatus::Ok => {}
             // The first request of each player lacks the login.
+            PlayerStatus::Unauthorized if self.session.wrong_logins() == 0 => {}
             PlayerStatus::Unauthorized => {
-                tracing::debug!("RTSP: player {}: {}", self.from, answer.reason())
+                let (from, reason) = (self.from, answer.reason());
+                paceline::warn_limited!("RTSP: player {from}: {reason}");
             }
             status => {
                 let (from, agent, words) = (self.from, &self.agent, status.words());

@@ -7,7 +7,7 @@ use crate::request::ViewerRequest;
 use paceline::status::PublisherId;
 use paceline::{Kind, Node, Sample, Subscriber, SubscriberEvent};
 use paceline_edge::{CatchUp, Packetizer, PictureClock, SoundClock, TrackFormat, ticks};
-use paceline_media::codec::Units;
+use paceline_media::codec::{Codec, Units};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -301,7 +301,7 @@ impl FeedReader {
             format,
             packetizer: Packetizer::new(format),
             units: format.codec().map(Units::new),
-            pictures: PictureClock::new(None),
+            pictures: PictureClock::new(None, format.codec().unwrap_or(Codec::H264)),
             sound: SoundClock::new(rate),
         });
     }
