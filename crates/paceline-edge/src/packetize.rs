@@ -117,7 +117,7 @@ impl Packetizer {
         parts.finish()
     }
 
-    /// Cuts sound between frames of `frame` bytes.
+    /// Cuts sound between frames of `frame` bytes. Bytes behind the last frame are left out.
     fn cut_samples(
         &self,
         unit: &[u8],
@@ -127,6 +127,8 @@ impl Packetizer {
     ) {
         let frames = (self.most / frame).max(1);
         for (number, bytes) in unit.chunks(frames * frame).enumerate() {
+            let whole = bytes.len() / frame * frame;
+            let Some(bytes) = bytes.get(..whole).filter(|bytes| !bytes.is_empty()) else { return };
             let after = u32::try_from(number * frames).unwrap_or(u32::MAX);
             parts.add(&[&write(bytes)], false, after);
         }

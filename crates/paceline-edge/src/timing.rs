@@ -1,5 +1,6 @@
 //! The RTP times of samples: presentation times of pictures, and an even flow of sound.
 
+use paceline_media::codec::Codec;
 use std::collections::VecDeque;
 
 /// Most pictures whose order is known.
@@ -8,6 +9,8 @@ const PLACES_MAX: usize = 64;
 const GAP_MAX: i64 = 32;
 /// The difference of a block's capture time and the end of the block before it above which the flow begins anew.
 const SOUND_JUMP_NS: i64 = 500_000_000;
+/// The difference of an expected and a capture time above which the times of pictures begin anew.
+const JUMP_NS: i64 = 2_000_000_000;
 const SECOND: i64 = 1_000_000_000;
 /// The part of a new difference in the mean difference of the capture times of sound.
 const SKEW_PART: i64 = 16;
@@ -24,13 +27,14 @@ pub fn ticks(nanos: i64, rate: u32) -> i64 {
 /// Samples arrive in decoding order. Cameras state the presentation time of each picture; files and encoders are published one
 /// picture after the other, so that a B picture has a later capture time than the picture that is shown after it. Both are
 /// distinguished by the first picture that is shown before an earlier one. In the second case, a picture is moved by the number of
-/// places between its places in both orders, times the distance of pictures.
+/// places between its places in both orders, times the distance of pictures; times are smoothed then.
 ///
 /// ```
 /// use paceline_edge::PictureClock;
+/// use paceline_media::codec::Codec;
 ///
 /// const FRAME: i64 = 40_000_000;
-/// let mut clock = PictureClock::new(Some(FRAME));
+/// let mut clock = PictureClock::new(Some(FRAME), Codec::H264);
 /// // I0 P3 B1 B2 P6: the places in presentation order are half of the picture order count.
 /// let shown = [(0, 0), (1, 6), (2, 2), (3, 4), (4, 12)].map(|(number, order)| {
 ///     clock.take(number * FRAME, Some(order), number == 0) / FRAME
@@ -50,15 +54,36 @@ pub struct PictureClock {
     top: (i64, bool),
     /// The capture time of the picture before.
     last: Option<i64>,
+    /// The stream has pictures that are moved. Their times are smoothed, so that those of a busy encoder stay in order.
+    moves: bool,
+    /// The highest order, and the time of its picture.
+    reference: (i64, i64),
+    /// The latest time that was returned.
+    latest: i64,
 }
 
 impl PictureClock {
     /// Returns the clock of a stream. `period` is the declared distance of its pictures in nanoseconds.
     #[must_use]
-    pub fn new(period: Option<i64>) -> Self {
+    pub fn new(period: Option<i64>, codec: Codec) -> Self {
+        // Frames of H.264 have two orders, one for each field. Some encoders use one, which is learned.
+        let step = match codec {
+            Codec::H264 => 2,
+            Codec::H265 | Codec::Av1 => 1,
+        };
         let period = period.filter(|period| *period > 0);
         let places = VecDeque::with_capacity(PLACES_MAX);
-        Self { period, presented: false, places, step: 2, top: (0, true), last: None }
+        Self {
+            period,
+            presented: false,
+            places,
+            step,
+            top: (0, true),
+            last: None,
+            moves: false,
+            reference: (0, 0),
+            latest: i64::MIN,
+        }
     }
 
     /// Returns the presentation time of the next picture in decoding order, captured at `captured` nanoseconds.
@@ -73,7 +98,9 @@ impl PictureClock {
             self.places.clear();
             self.places.push_back(order);
             self.top = (captured, true);
-            return captured;
+            let time = self.begin(captured);
+            self.reference = (order, time);
+            return time;
         }
         let highest = highest.unwrap_or(order);
         self.learn(order, highest, captured, before);
@@ -86,11 +113,36 @@ impl PictureClock {
         }
         self.places.push_back(order);
         let Some(period) = self.period.filter(|_| !self.presented) else { return captured };
-        let missing = lower.map_or(0, |lower| (order.saturating_sub(lower)) / self.step - 1);
+        let missing = lower.map_or(0, |lower| order.saturating_sub(lower) / self.step - 1);
         if !(0..=GAP_MAX).contains(&missing) {
             return captured;
         }
-        captured.saturating_add((missing - higher).saturating_mul(period))
+        self.moves |= missing > 0 || higher > 0;
+        let moved = captured.saturating_add((missing - higher).saturating_mul(period));
+        let (known, at) = self.reference;
+        let distance = order.saturating_sub(known) / self.step;
+        let expected = at.saturating_add(distance.saturating_mul(period));
+        let time = match distance {
+            _ if !self.moves => moved,
+            1.. => near(expected, moved, period / 4),
+            _ => near(expected, moved, period / SKEW_PART),
+        };
+        if distance > 0 {
+            self.reference = (order, time);
+        }
+        self.latest = self.latest.max(time);
+        time
+    }
+
+    /// Returns the time of a picture at which the order begins anew.
+    fn begin(&mut self, captured: i64) -> i64 {
+        let period = self.period.filter(|_| self.moves && !self.presented);
+        let time = match period {
+            Some(period) => near(self.latest.saturating_add(period), captured, period / 4),
+            None => captured,
+        };
+        self.latest = time;
+        time
     }
 
     /// Learns the step of the order, the distance of pictures, and the meaning of capture times.
@@ -111,7 +163,7 @@ impl PictureClock {
         let found = captured.saturating_sub(then) / places;
         // A pause is no distance of pictures.
         let period = self.period.unwrap_or(found);
-        if places <= GAP_MAX && found > 0 && found / 4 < period {
+        if places <= GAP_MAX && found > period / 2 && found / 2 < period {
             self.period = Some(period.saturating_add((found - period) / SKEW_PART));
         }
     }
@@ -179,6 +231,16 @@ impl SoundClock {
     }
 }
 
+/// Returns a time at most `most` from an expected one towards a time; the time itself if it is far away.
+fn near(expected: i64, time: i64, most: i64) -> i64 {
+    let step = time.saturating_sub(expected);
+    if step.unsigned_abs() > JUMP_NS.unsigned_abs() {
+        time
+    } else {
+        expected.saturating_add(step.clamp(-most, most))
+    }
+}
+
 /// Compresses the times of pictures that a player receives when it joins: they precede the newest picture by milliseconds, so
 /// that the player catches up at once instead of being late by their age.
 ///
@@ -236,7 +298,7 @@ mod tests {
     }
 
     fn shown(places: &[(i64, i64)], captured: impl Fn(i64, i64) -> i64) -> Vec<i64> {
-        let mut clock = PictureClock::new(Some(FRAME));
+        let mut clock = PictureClock::new(Some(FRAME), Codec::H264);
         let take = |&(number, place): &(i64, i64)| {
             clock.take(captured(number, place) * FRAME, Some(place * 2), place == 0) / FRAME
         };
@@ -264,13 +326,13 @@ mod tests {
 
     #[test]
     fn streams_without_an_order_and_in_order_keep_their_capture_times() {
-        let mut clock = PictureClock::new(None);
+        let mut clock = PictureClock::new(None, Codec::H264);
         assert_eq!(clock.take(7, None, true), 7);
         for number in 0..100 {
             assert_eq!(clock.take(number * FRAME, Some(number * 2), number == 0), number * FRAME);
         }
         // An encoder whose order has a step of one.
-        let mut clock = PictureClock::new(None);
+        let mut clock = PictureClock::new(None, Codec::H264);
         for number in 0..100 {
             assert_eq!(clock.take(number * FRAME, Some(number), number == 0), number * FRAME);
         }
@@ -295,14 +357,17 @@ mod tests {
     proptest! {
         #[test]
         fn times_are_increasing_in_presentation_order(
-            cuts in proptest::collection::vec(any::<bool>(), 25), jitter in proptest::collection::vec(0_i64..3_000_000, 25),
+            cuts in proptest::collection::vec(any::<bool>(), 25), jitter in proptest::collection::vec(0_i64..400_000_000, 25),
         ) {
             let places = (0_i64..).zip(pyramid());
             // B pictures that no other needs may be left out.
             let kept = places.zip(cuts).filter(|((_, place), cut)| !cut || place % 2 == 0);
-            let mut clock = PictureClock::new(Some(FRAME));
+            let mut clock = PictureClock::new(Some(FRAME), Codec::H264);
+            // An encoder that is stopped publishes later, and in order.
+            let mut free = 0;
             let mut found: Vec<(i64, i64)> = kept.zip(jitter).map(|(((number, place), _), jitter)| {
-                (place, clock.take(number * FRAME + jitter, Some(place * 2), place == 0))
+                free = (number * FRAME + if jitter % 5 == 0 { jitter } else { 0 }).max(free + 1);
+                (place, clock.take(free, Some(place * 2), place == 0))
             }).collect();
             found.sort_unstable();
             for pair in found.windows(2) {
@@ -315,7 +380,7 @@ mod tests {
             pictures in proptest::collection::vec((any::<i64>(), any::<Option<i64>>(), any::<bool>()), 0..200),
             period in any::<Option<i64>>(), blocks in proptest::collection::vec((any::<i64>(), any::<u32>(), any::<bool>()), 0..50),
         ) {
-            let mut clock = PictureClock::new(period);
+            let mut clock = PictureClock::new(period, Codec::H264);
             for (captured, order, key) in pictures {
                 clock.take(captured, order, key);
             }

@@ -6,6 +6,7 @@ use paceline_edge::{
     PlayerReport, PlayerRequest, PlayerSession, PlayerStep, PlayerTarget, PlayerTransport,
     RtpEvent, RtpPacket, SetUpTrack, SoundClock, TRACKS_MAX, TrackFormat,
 };
+use paceline_media::codec::Codec;
 
 /// The longest answer: reasons have at most 400 characters, and an address is in a request of at most 16 KiB.
 const ANSWER_BYTES_MAX: usize = 100_000;
@@ -126,7 +127,7 @@ pub fn packetize(data: &[u8]) {
 
 fn times(mut input: Input<'_>) {
     let mut long = move || (0..4).fold(0_u64, |all, _| all << 16 | u64::from(input.u16())) as i64;
-    let (mut pictures, mut sound) = (PictureClock::new(None), SoundClock::new(8_000));
+    let (mut pictures, mut sound) = (PictureClock::new(None, Codec::H264), SoundClock::new(8_000));
     for number in 0..16 {
         let (captured, order) = (long() >> 4, long() >> 40);
         pictures.take(captured, (order % 7 != 0).then_some(order), number == 0);

@@ -164,6 +164,7 @@ const LAYERS: &[Layer] = &[
             "http-body-util",
             "hyper",
             "hyper-util",
+            "nix",
             "rustls",
             "serde",
             "serde_json",

@@ -104,6 +104,15 @@ impl Host {
         }
     }
 
+    /// Waits until somebody publishes the tag.
+    pub(crate) fn wait_for_publisher(&self, tag: &str) {
+        let until = Instant::now() + LIMIT;
+        let named = format!("\"tag\":\"{tag}\"");
+        while !self.run(&["ls", "--json"]).text().replace(' ', "").contains(&named) {
+            assert!(Instant::now() < until, "{tag} has a publisher");
+        }
+    }
+
     /// Waits until nobody on this host publishes the tag.
     pub(crate) fn wait_for_end(&self, tag: &str) {
         let until = Instant::now() + LIMIT;

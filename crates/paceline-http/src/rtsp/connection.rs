@@ -5,12 +5,12 @@ use super::outlet::{LeftOut, Outlet};
 use super::output::Output;
 use super::sending::{Departure, TrackSender};
 use super::stage::{FeedStage, PathAnswer};
-use super::udp::UdpPair;
+use super::udp::{HeadedPacket, UdpPair};
 use crate::slots::{Client, Slot};
 use paceline_edge::{
     Challenge, DescribedSamples, Login, PlayerAnswer, PlayerMessage, PlayerReader, PlayerReport,
     PlayerRequest, PlayerSession, PlayerStatus, PlayerStep, PlayerTarget, PlayerTransport,
-    RTP_HEADER_BYTES, SESSION_SECONDS, SetUpTrack, TRACKS_MAX, TrackFormat, describe,
+    SESSION_SECONDS, SetUpTrack, TRACKS_MAX, TrackFormat, describe,
 };
 use std::fmt::Write as _;
 use std::io;
@@ -33,7 +33,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const ANSWERS_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
 /// Most packets over UDP at once, and the pause after them. A receive buffer has room for some hundred.
-const BURST: usize = 24;
+const BURST: usize = 46;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The time between two looks at the counters.
 const TICK: Duration = Duration::from_secs(1);
@@ -249,20 +249,24 @@ impl Connection {
         if self.times.resume.is_some() {
             return false;
         }
-        let mut packet = Vec::with_capacity(RTP_HEADER_BYTES + paceline_edge::PAYLOAD_MAX);
-        for _ in 0..BURST {
-            let Some((header, part)) = flight.unit.packet(flight.packet) else {
-                self.flight = None;
-                return true;
-            };
-            packet.clear();
-            packet.extend_from_slice(&header);
-            packet.extend_from_slice(&part.payload);
-            match self.door.udp.send(&packet, flight.to) {
+        let unit = &flight.unit;
+        let packets = (flight.packet..).take(BURST).map_while(|number| unit.packet(number));
+        let packets: Vec<HeadedPacket<'_>> =
+            packets.map(|(header, part)| (header, &part.payload[..])).collect();
+        let mut sent = 0;
+        while let Some(rest) = packets.get(sent..).filter(|rest| !rest.is_empty()) {
+            match self.door.udp.send(rest, flight.to) {
+                Ok(count) => sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // An unreachable port is noticed by the missing reports.
-                Ok(()) | Err(_) => flight.packet += 1,
+                Err(_) => sent += 1,
             }
+        }
+        let all = packets.len();
+        flight.packet += sent;
+        if sent == all && all < BURST {
+            self.flight = None;
+            return true;
         }
         self.times.resume = Some(Instant::now() + PAUSE);
         false
@@ -360,17 +364,15 @@ impl Connection {
     }
 
     fn send(&mut self, request: Option<&PlayerRequest>, answer: &PlayerAnswer) {
-        match answer.status() {
-            PlayerStatus::Ok => {}
+        let (from, status, reason) = (self.from, answer.status(), answer.reason());
+        if status == PlayerStatus::Unauthorized {
             // The first request of each player lacks the login.
-            PlayerStatus::Unauthorized => {
-                tracing::debug!("RTSP: player {}: {}", self.from, answer.reason())
+            if self.session.wrong_logins() > 0 {
+                paceline::warn_limited!("RTSP: player {from}: {reason}");
             }
-            status => {
-                let (from, agent, words) = (self.from, &self.agent, status.words());
-                let reason = answer.reason();
-                paceline::log_limited!(info, "RTSP: player {from} ({agent}): {words}: {reason}");
-            }
+        } else if status != PlayerStatus::Ok {
+            let (agent, words) = (&self.agent, status.words());
+            paceline::log_limited!(info, "RTSP: player {from} ({agent}): {words}: {reason}");
         }
         self.output.answer(&answer.to_bytes(request));
     }
@@ -416,8 +418,8 @@ impl Connection {
         if self.feeds.as_ref().is_none_or(|(url, _)| url != target.url()) {
             self.open(&target).await?;
         }
-        let feeds = self.feeds.iter().flat_map(|(_, feeds)| feeds);
-        let Some((lease, format)) = feeds.skip(track.into()).next().cloned() else {
+        let mut feeds = self.feeds.iter().flat_map(|(_, feeds)| feeds);
+        let Some((lease, format)) = feeds.nth(track.into()).cloned() else {
             return Err(PlayerAnswer::refusal(PlayerStatus::NotFound, "there is no such track"));
         };
         let stage = lease.feed.wait(ANSWER_WITHIN, FeedStage::is_answered).await;

@@ -7,7 +7,7 @@ use crate::request::ViewerRequest;
 use paceline::status::PublisherId;
 use paceline::{Kind, Node, Sample, Subscriber, SubscriberEvent};
 use paceline_edge::{CatchUp, Packetizer, PictureClock, SoundClock, TrackFormat, ticks};
-use paceline_media::codec::Units;
+use paceline_media::codec::{Codec, Units};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -81,7 +81,7 @@ impl Feed {
         let catch_up = oldest
             .zip(newest)
             .map(|(oldest, newest)| CatchUp::new(oldest, newest, group.len(), rate));
-        outlet.open(track, &group, catch_up.unwrap_or_default());
+        outlet.open(track, &group, catch_up.unwrap_or_default(), Instant::now());
         players.outlets.retain(|(known, _)| known.strong_count() > 0);
         players.outlets.push((Arc::downgrade(outlet), track));
         if let Some(why) = &self.stage.borrow().ended {
@@ -122,10 +122,11 @@ impl Feed {
     /// Sends a unit to all players.
     fn send(&self, unit: &Arc<MediaUnit>) {
         let mut players = self.lock();
+        let now = Instant::now();
         players.keep(unit);
         for (outlet, track) in &players.outlets {
             if let Some(outlet) = outlet.upgrade() {
-                outlet.push(*track, unit);
+                outlet.push(*track, unit, now);
             }
         }
     }
@@ -247,7 +248,16 @@ impl FeedReader {
                 is_last: *why != paceline::contract::BestEffort::SizeUnknown,
             },
             SubscriberEvent::Withdrawn(_) => PathAnswer::None,
-            _ => return,
+            SubscriberEvent::Publishers(_)
+            | SubscriberEvent::NoSpare(_)
+            | SubscriberEvent::Excess { .. }
+            | SubscriberEvent::Changed { .. }
+            | SubscriberEvent::Adapted { .. }
+            | SubscriberEvent::Warned(..)
+            | SubscriberEvent::ChangeRefused { .. }
+            | SubscriberEvent::Silent(_)
+            | SubscriberEvent::Resumed(_)
+            | _ => return,
         };
         self.feed.stage.send_modify(|stage| stage.answer = answer);
     }
@@ -301,7 +311,7 @@ impl FeedReader {
             format,
             packetizer: Packetizer::new(format),
             units: format.codec().map(Units::new),
-            pictures: PictureClock::new(None),
+            pictures: PictureClock::new(None, format.codec().unwrap_or(Codec::H264)),
             sound: SoundClock::new(rate),
         });
     }

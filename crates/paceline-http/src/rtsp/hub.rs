@@ -62,11 +62,6 @@ impl Hub {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the name of the node.
-    pub(super) fn name(&self) -> &str {
-        self.node.name()
-    }
-
     /// Returns the time of the node's clock in nanoseconds since 1970 UTC.
     pub(super) fn now(&self) -> u64 {
         self.node.clock().now().nanos
@@ -88,8 +83,8 @@ impl Hub {
         };
         for (tag, query) in requests(target) {
             let request = ViewerRequest::from_query(query);
-            let request =
-                request.map_err(|why| PlayerAnswer::refusal(PlayerStatus::BadRequest, &why))?;
+            let request = request
+                .map_err(|why| PlayerAnswer::refusal(PlayerStatus::ParameterNotUnderstood, &why))?;
             let source = self.source(tag).await?;
             // Before a subscription: it would not help.
             let early = TrackFormat::served(&source.encoding, None);

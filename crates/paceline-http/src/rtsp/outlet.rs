@@ -99,9 +99,9 @@ impl Outlet {
         track: u8,
         group: &[Arc<MediaUnit>],
         catch_up: paceline_edge::CatchUp,
+        now: Instant,
     ) {
         let mut waiting = self.lock();
-        let now = Instant::now();
         let empty = group.is_empty();
         if let Some(flow) = waiting.flows.get_mut(usize::from(track)) {
             *flow = Flow { open: true, needs_key: empty, fresh: true, report: flow.report };
@@ -124,9 +124,8 @@ impl Outlet {
     }
 
     /// Adds a unit, or leaves it out.
-    pub(super) fn push(&self, track: u8, unit: &Arc<MediaUnit>) {
+    pub(super) fn push(&self, track: u8, unit: &Arc<MediaUnit>, now: Instant) {
         let mut waiting = self.lock();
-        let now = Instant::now();
         if !waiting.flows.get(usize::from(track)).is_some_and(|flow| flow.open) {
             return;
         }
@@ -258,44 +257,46 @@ mod tests {
         std::iter::from_fn(|| outlet.take()).map(|waiting| waiting.unit.role).collect()
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_player_that_does_not_read_resumes_at_the_next_key_picture() {
+    #[test]
+    fn a_player_that_does_not_read_resumes_at_the_next_key_picture() {
         use UnitRole::{Delta, Key, Leading, Sound, Spare};
         let outlet = Outlet::default();
-        outlet.push(0, &unit(Key, 1));
+        let now = Instant::now();
+        outlet.push(0, &unit(Key, 1), now);
         assert_eq!(taken(&outlet), [], "closed");
-        outlet.open(0, &[], CatchUp::default());
-        outlet.open(1, &[], CatchUp::default());
+        outlet.open(0, &[], CatchUp::default(), now);
+        outlet.open(1, &[], CatchUp::default(), now);
         for role in [Delta, Key, Leading, Spare, Delta, Leading] {
-            outlet.push(0, &unit(role, 1));
+            outlet.push(0, &unit(role, 1), now);
         }
-        outlet.push(1, &unit(Sound, 1));
+        outlet.push(1, &unit(Sound, 1), now);
         assert_eq!(taken(&outlet), [Key, Spare, Delta, Leading, Sound]);
         assert_eq!(outlet.left_out(), LeftOut { needs: 2, ..LeftOut::default() });
-        outlet.push(0, &unit(Delta, 1));
-        outlet.push(1, &unit(Sound, 1));
-        tokio::time::advance(WAIT_MAX + Duration::from_millis(1)).await;
-        outlet.push(0, &unit(Delta, 1));
-        outlet.push(0, &unit(Key, 1));
+        outlet.push(0, &unit(Delta, 1), now);
+        outlet.push(1, &unit(Sound, 1), now);
+        let now = now + WAIT_MAX + Duration::from_millis(1);
+        outlet.push(0, &unit(Delta, 1), now);
+        outlet.push(0, &unit(Key, 1), now);
         assert_eq!(taken(&outlet), [Key]);
         assert_eq!(outlet.left_out(), LeftOut { slow: 1, needs: 3, sound: 1 });
         outlet.end("over");
         assert_eq!(outlet.ended().as_deref(), Some("over"));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn waiting_bytes_are_bounded() {
+    #[test]
+    fn waiting_bytes_are_bounded() {
         let outlet = Outlet::default();
+        let now = Instant::now();
         let group = [unit(UnitRole::Key, 1), unit(UnitRole::Delta, 1)];
-        outlet.open(0, &group, CatchUp::new(0, 90_000, 2, 90_000));
+        outlet.open(0, &group, CatchUp::new(0, 90_000, 2, 90_000), now);
         assert!(outlet.take().unwrap().start.is_some() && outlet.take().unwrap().start.is_none());
         for _ in 0..100 {
-            outlet.push(0, &unit(UnitRole::Key, BYTES_MAX / 4));
+            outlet.push(0, &unit(UnitRole::Key, BYTES_MAX / 4), now);
             assert!(outlet.lock().bytes <= BYTES_MAX);
         }
         assert!(outlet.left_out().slow >= 90);
         // One that is larger than the bound is sent alone.
-        outlet.push(0, &unit(UnitRole::Key, BYTES_MAX * 2));
+        outlet.push(0, &unit(UnitRole::Key, BYTES_MAX * 2), now);
         assert_eq!(taken(&outlet), [UnitRole::Key]);
     }
 }

@@ -23,14 +23,10 @@ pub(super) fn serve(host: &Host, more: &[&str]) -> (Running, impl Fn(&str) -> St
     (node, move |tag: &str| format!("rtsp://{address}/{tag}"))
 }
 
-/// Publishes a file, and waits until it is known.
+/// Publishes a file, and waits until the tag is known.
 pub(super) fn publish(host: &Host, tag: &str, file: &str, more: &[&str]) -> Running {
     let running = host.start(&[&["pub", tag, "--file", file, "--wait", "0s"], more].concat());
-    let until = Instant::now() + WITHIN;
-    let named = format!("\"tag\":\"{tag}\"");
-    while !host.run(&["ls", "--json"]).text().replace(' ', "").contains(&named) {
-        assert!(Instant::now() < until, "{tag} is published");
-    }
+    host.wait_for_publisher(tag);
     running
 }
 
@@ -51,7 +47,13 @@ pub(super) fn ffmpeg(host: &Host, url: &str, transport: &str, out: &[&str]) -> E
     let words =
         ["-y", "-v", "error", "-max_delay", "500000", "-rtsp_transport", transport, "-i", url];
     let ended = run(Command::new("ffmpeg").args(words).args(out).current_dir(host.path(".")));
-    assert!(ended.stderr.is_empty(), "{url}: {}", ended.stderr);
+    // Its writers of plain streams count time in pictures, and a busy machine publishes two of them within one.
+    let said = ended
+        .stderr
+        .lines()
+        .filter(|line| !line.contains("non monotonically increasing dts to muxer"));
+    let said: Vec<&str> = said.collect();
+    assert!(said.is_empty(), "{url}: {said:?}");
     ended
 }
 
@@ -99,10 +101,12 @@ pub(super) fn streams(file: &Path) -> Vec<String> {
 }
 
 /// Returns the times of decoded pictures in seconds, in the order in which they are shown.
-pub(super) fn times(host: &Host, url: &str, transport: &str, pictures: u32) -> Vec<f64> {
-    let file = host.path("times.mkv");
-    let count = pictures.to_string();
-    ffmpeg(host, url, transport, &["-c", "copy", "-frames:v", &count, arg(&file)]).said(0, "");
-    let lines = probe(&["-show_entries", "frame=pts_time", arg(&file)]);
-    lines.iter().map(|line| line.parse().unwrap()).collect()
+pub(super) fn times(url: &str, transport: &str, pictures: u32) -> Vec<f64> {
+    let packets = format!("%+#{pictures}");
+    let words = ["-rtsp_transport", transport, "-read_intervals", &packets, "-select_streams", "v"];
+    let lines = probe(&[&words[..], &["-show_entries", "frame=pts_time", url]].concat());
+    // ffprobe knows no time of the first picture of a stream with B pictures, and prints other data of pictures.
+    let times: Vec<f64> = lines.iter().filter_map(|line| line.parse().ok()).collect();
+    assert!(times.len() + 10 >= usize::try_from(pictures).unwrap(), "{lines:?}");
+    times
 }
