@@ -5,6 +5,7 @@ mod args;
 mod camera;
 mod card;
 mod files;
+mod film;
 mod flight_times;
 mod input;
 mod media;
