@@ -1,6 +1,7 @@
 //! The payloads of delivered samples: their description, and the files and formats to which commands write
 //! them.
 
+mod film;
 mod named;
 mod ogg;
 mod player;

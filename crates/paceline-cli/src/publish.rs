@@ -6,6 +6,7 @@ mod camera;
 mod card;
 mod configured;
 mod files;
+mod film;
 mod flight_times;
 mod input;
 mod media;

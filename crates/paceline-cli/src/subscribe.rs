@@ -63,6 +63,10 @@ pub(crate) fn run(args: &SubArgs) -> anyhow::Result<ExitCode> {
     let subscriber = declare(&node, args).map_err(|error| {
         if matches!(error, SubscribeError::Closed) { error.into() } else { exit::usage(error) }
     })?;
+    let mut sink = sink;
+    if let Some(tag) = &args.sound {
+        sink.hear(&node, tag, args.wish.within)?;
+    }
     let done = std::thread::scope(|scope| {
         let explainer = Explainer::start(scope, &node, &args.pattern);
         Session::new(args, &node, subscriber, sink, explainer).run(&stop)
@@ -184,6 +188,7 @@ impl<'a> Session<'a> {
                 break End::Refused;
             }
             self.tick(now)?;
+            self.sink.poll()?;
             let until = deadline.unwrap_or(self.tick).min(self.tick).min(now + STOP_SLICE);
             match self.subscriber.recv_timeout(until.saturating_duration_since(now)) {
                 Ok(delivery) => self.take(&delivery)?,
@@ -192,6 +197,7 @@ impl<'a> Session<'a> {
             }
         };
         self.hear()?;
+        self.sink.end()?;
         let lines = self.notices.rest(Instant::now());
         self.print(&lines);
         let reason = self.reason(&end);

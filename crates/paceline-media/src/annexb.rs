@@ -59,6 +59,16 @@ impl<'a> Iterator for Nals<'a> {
     }
 }
 
+/// Returns a unit with a length of four bytes in place of each start code.
+pub(crate) fn lengths(unit: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(unit.len() + 16);
+    for nal in Nals::new(unit).filter(|nal| !nal.bytes.is_empty()) {
+        out.extend_from_slice(&u32::try_from(nal.bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
+        out.extend_from_slice(nal.bytes);
+    }
+    out
+}
+
 /// Returns `unit` without these ranges, which are in order.
 pub(crate) fn without(
     unit: Cow<'_, [u8]>,

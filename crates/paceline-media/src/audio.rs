@@ -5,6 +5,7 @@
 //! channels of a stream of blocks. [`g711`] implements the two codings of telephony, and [`OpusEncoder`] codes
 //! blocks to a bit rate.
 
+mod aac;
 mod format;
 pub mod g711;
 mod mix;
@@ -15,6 +16,7 @@ mod samples;
 mod scale;
 mod wav;
 
+pub use aac::AacFormat;
 pub use format::{AudioFormat, CHANNELS_MAX, Coding, RATE_MAX, RATE_MIN};
 pub use ogg::OggOpus;
 pub use opus::{

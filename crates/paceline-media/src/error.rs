@@ -405,12 +405,22 @@ pub enum MediaError {
     /// A stream of another format is invalid or unsupported.
     #[error("{format} stream at byte {at}: {reason}; {fix}")]
     Stream {
-        /// `ivf`, `ogg` or `raw`.
+        /// `ivf`, `ogg`, `raw`, or the format of a film.
         format: &'static str,
         /// The offset of the invalid bytes.
         at: usize,
         /// The reason.
         reason: String,
+        /// The remedy.
+        fix: &'static str,
+    },
+    /// A track of a film has a codec that cannot be published.
+    #[error("track {track} is {codec}, which cannot be published; {fix}")]
+    FilmCodec {
+        /// The number of the track.
+        track: u64,
+        /// The codec.
+        codec: String,
         /// The remedy.
         fix: &'static str,
     },

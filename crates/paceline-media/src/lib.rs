@@ -31,6 +31,7 @@
 //! | [`ros`] | pictures in messages of ROS 2 (CDR) |
 //! | [`mjpeg`] | a file of concatenated JPEG pictures, split into pictures |
 //! | [`stream`] | streams that arrive in parts, cut into samples; their types by content |
+//! | [`film`] | MP4, Matroska, MPEG and FLV: pictures and sound with their times |
 //! | (root) | [`Y4mReader`], [`Y4mWriter`]: uncompressed video files |
 //! | [`audio`] | formats of sound, WAV files, G.711, Opus, and scaling of rate and channels |
 //! | [`ulog`] | flight logs (PX4 ULog): topics, messages in file order, messages as JSON |
@@ -46,6 +47,7 @@ pub mod codec;
 mod damage;
 mod error;
 mod exif;
+pub mod film;
 mod format;
 pub mod h264;
 pub mod h265;

@@ -45,6 +45,7 @@ mod y4m;
 
 pub use detect::{Container, Detected, detect};
 pub use reader::{Properties, Skipped, StreamReader};
+pub(crate) use units::UnitCutter;
 
 use crate::error::MediaError;
 
@@ -56,7 +57,7 @@ const BLOCKS_PER_S: u32 = 50;
 
 /// The knowledge about the bytes behind the buffered ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     /// More may follow at any time.
     Open,
     /// None followed for a while: the last unit is whole.
@@ -67,7 +68,7 @@ enum End {
 
 /// The result of a look at the next bytes.
 #[derive(Debug)]
-enum Step {
+pub(crate) enum Step {
     /// A sample, and the number of bytes that it took.
     Sample(usize, Vec<u8>),
     /// This many bytes belong to no sample: headers and padding.

@@ -1,20 +1,21 @@
 //! The content of an `--out` file, determined by its file extension.
 
+use super::film;
 use anyhow::anyhow;
 use paceline::Sample;
+use paceline_media::film::FilmFormat;
 use paceline_tool::exit;
 use std::path::Path;
 
 /// The supported file types, for error messages.
 const WRITTEN: &str = ".mjpeg (JPEG pictures), .264 (H.264), .265 (H.265), .obu (AV1), .y4m (raw pictures), .wav (sound), \
-     .opus (audio/opus), .png and .jpg (the newest picture), and any other ending, such as .txt or .bin, for \
+     .opus (audio/opus), .mp4, .mkv and .ts (films), .png and .jpg (the newest picture), and any other ending, such as .txt or .bin, for \
      unchanged payloads";
 /// Types with a container or coding that this command does not write.
-const CONTAINERS: [&str; 13] =
-    ["mp4", "m4v", "mov", "mkv", "avi", "webm", "mpg", "mpeg", "ts", "flv", "ogv", "h265", "ivf"];
-const OTHERS: [&str; 20] = [
-    "265", "hevc", "mp3", "ogg", "oga", "m4a", "flac", "gif", "bmp", "tif", "tiff", "webp", "avif",
-    "bag", "db3", "ulg", "zip", "gz", "zst", "pcap",
+const CONTAINERS: [&str; 8] = ["avi", "webm", "mpg", "mpeg", "flv", "ogv", "vob", "ivf"];
+const OTHERS: [&str; 18] = [
+    "mp3", "ogg", "oga", "m4a", "flac", "gif", "bmp", "tif", "tiff", "webp", "avif", "bag", "db3",
+    "ulg", "zip", "gz", "zst", "pcap",
 ];
 
 /// The content of a file.
@@ -24,6 +25,8 @@ pub(super) enum Holds {
     Sound,
     /// Packets of Opus in an Ogg container.
     Opus,
+    /// Pictures and sound in this format.
+    Film(FilmFormat),
     /// The newest picture, in this encoding.
     Still(&'static str),
     /// Raw pictures, each after a header.
@@ -42,6 +45,9 @@ impl Holds {
     pub(super) fn of(path: &Path) -> anyhow::Result<Self> {
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
         let end = end.to_ascii_lowercase();
+        if let Some(format) = film::format_of(&end) {
+            return Ok(Self::Film(format));
+        }
         let fix = match end.as_str() {
             "wav" => return Ok(Self::Sound),
             "opus" => return Ok(Self::Opus),
@@ -53,9 +59,9 @@ impl Holds {
             "265" | "h265" | "hevc" => return Ok(Self::Only("video/h265")),
             "obu" => return Ok(Self::Only("video/av1")),
             "mcap" => "record with paceline record TAG --out FILE.mcap".to_owned(),
-            end if CONTAINERS.contains(&end) => format!(
-                "write H.264 to FILE.264 or JPEG pictures to FILE.mjpeg, then run ffmpeg -i FILE.264 -c copy FILE.{end}"
-            ),
+            end if CONTAINERS.contains(&end) => {
+                format!("write FILE.mkv, then run ffmpeg -i FILE.mkv -c copy FILE.{end}")
+            }
             end if OTHERS.contains(&end) => "give a name of another type".to_owned(),
             _ => return Ok(Self::Any),
         };
@@ -92,12 +98,13 @@ mod tests {
     fn the_name_selects_the_file_type() {
         let holds = |name: &str| Holds::of(Path::new(name)).unwrap();
         assert_eq!(holds("a/b.MJPG"), Holds::Only("image/jpeg"));
+        assert_eq!(holds("b.MP4"), Holds::Film(FilmFormat::Mp4));
         assert_eq!(holds("b.jpg"), Holds::Still("image/jpeg"));
         for any in ["b", "b.txt", "b.bin", "b.cdr", "mp4", "/dev/null"] {
             assert_eq!(holds(any), Holds::Any, "{any}");
         }
         for (name, fix) in [
-            ("x.mp4", "ffmpeg -i FILE.264 -c copy FILE.mp4"),
+            ("x.avi", "ffmpeg -i FILE.mkv -c copy FILE.avi"),
             ("x.MCAP", "paceline record TAG --out FILE.mcap"),
             ("x.mp3", "give a name of another type"),
         ] {

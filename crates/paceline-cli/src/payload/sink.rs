@@ -1,5 +1,6 @@
 //! The output of payloads: none, standard output, or a file.
 
+use super::film::FilmFile;
 use super::named::{Holds, check};
 use super::ogg::Ogg;
 use super::player::Player;
@@ -9,7 +10,7 @@ use crate::args::RequestedRate;
 use crate::outfile;
 use anyhow::{Context as _, anyhow};
 use paceline::status::PublisherId;
-use paceline::{Encoding, Node, Sample};
+use paceline::{Encoding, Node, Sample, Tag};
 use paceline_media::{ColourRange, Format, FrameRate, Picture, PixelFormat, Y4mWriter, jpeg, png};
 use paceline_tool::{exit, show};
 use std::fs::File;
@@ -32,6 +33,8 @@ pub(crate) enum Sink {
     Wave(Wave),
     /// An Ogg file of packets of Opus.
     Ogg(Ogg),
+    /// A film.
+    Film(Box<FilmFile>),
     /// A file of one picture.
     Still(Still),
     /// A window that shows the pictures.
@@ -72,6 +75,7 @@ impl Sink {
         Ok(match holds {
             Holds::Sound => Self::Wave(Wave::new(file, path.to_owned())),
             Holds::Opus => Self::Ogg(Ogg::new(file, path.to_owned())),
+            Holds::Film(format) => Self::Film(Box::new(FilmFile::new(file, path, format)?)),
             Holds::Still(encoding) => Self::Still(Still::new(path.to_owned(), encoding)),
             Holds::RawPictures | Holds::Only(_) | Holds::Any => Self::File(Output {
                 file,
@@ -90,6 +94,40 @@ impl Sink {
         Ok(Self::Window(Player::find()?))
     }
 
+    /// Adds the sound of another tag to a film.
+    ///
+    /// # Errors
+    /// Errors for other outputs.
+    pub(crate) fn hear(
+        &mut self,
+        node: &Node,
+        tag: &Tag,
+        within: Option<Duration>,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Film(film) => film.hear(node, tag, within),
+            Self::Nowhere
+            | Self::Stdout { .. }
+            | Self::File(_)
+            | Self::Wave(_)
+            | Self::Ogg(_)
+            | Self::Still(_)
+            | Self::Window(_) => Err(exit::usage(
+                "--sound: only a film has a second track; give --out a name that ends in .mp4, .mkv or .ts",
+            )),
+        }
+    }
+
+    /// Writes what has become due without a sample.
+    pub(crate) fn poll(&mut self) -> anyhow::Result<()> {
+        if let Self::Film(film) = self { film.poll() } else { Ok(()) }
+    }
+
+    /// Writes the rest at the end.
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
+        if let Self::Film(film) = self { film.end() } else { Ok(()) }
+    }
+
     /// Writes one sample.
     pub(crate) fn write(
         &mut self,
@@ -101,6 +139,7 @@ impl Sink {
             Self::Nowhere => Ok(()),
             Self::Wave(wave) => wave.write(delivery),
             Self::Ogg(ogg) => ogg.write(delivery),
+            Self::Film(film) => film.write(delivery),
             Self::Still(still) => still.write(delivery),
             Self::Window(player) => player.show(delivery),
             Self::Stdout { terminal: true } => to_terminal(delivery),

@@ -17,6 +17,7 @@ Examples:
   paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-login camera.txt
   paceline pub robot/camera --rtsp rtsp://192.168.1.20/stream --rtsp-udp --sound robot/microphone
   paceline pub robot/camera --rtp camera.sdp
+  paceline pub robot/camera --file film.mp4 --sound robot/microphone --loop
   ffmpeg -v error -f v4l2 -i /dev/video0 -c copy -f mjpeg - | paceline pub robot/camera - --hz 30
   paceline pub robot/pose --file pose.txt --hz 100 --count 1000 --log debug
   paceline pub robot/pose - --isolated --name robot \
@@ -26,7 +27,8 @@ Examples:
 JPEG and PNG pictures, Y4M, H.264, H.265, AV1 (OBU or IVF), WAV, Ogg with Opus, and raw pictures or sound of the type --encoding are \
 published sample by sample. Their type is found by the content, by --encoding, or by the name of the file. A file is published at \
 its rate, or at 30 pictures per second. Other inputs are published as they arrive, and --hz only declares their rate: standard input, \
-FIFOs, unix sockets, and tcp/HOST:PORT. .ulg files are published message by message at their own times, each topic on its own tag below TAG.
+FIFOs, unix sockets, and tcp/HOST:PORT. The units of a film (MP4, MOV, Matroska, WebM, MPEG-TS, MPEG-PS, FLV) are published at \
+their own times. .ulg files are published message by message at their own times, each topic on its own tag below TAG.
 --wait defaults to 1s for a value that is published once, and to 0s with --hz or --latch.
 Other files and standard input are published line by line if they are UTF-8 text or if --encoding is given, else in \
 pieces of the size --chunk. Without --hz or --period they are published as they arrive.
@@ -63,8 +65,8 @@ pub(crate) struct PubArgs {
     /// Publishes the pictures that arrive by RTP over UDP, as this session description (SDP) describes them
     #[arg(long, value_name = "FILE")]
     pub(crate) rtp: Option<PathBuf>,
-    /// Also publishes the sound of the camera, on this tag
-    #[arg(long, value_name = "TAG", value_parser = Tag::new, conflicts_with_all = ["value", "file", "test_card"])]
+    /// Also publishes the sound of the camera or the film, on this tag
+    #[arg(long, value_name = "TAG", value_parser = Tag::new, conflicts_with = "test_card")]
     pub(crate) sound: Option<Tag>,
     /// Publishes pictures that show their number and time; HZ defaults to 30
     #[arg(long, value_name = "WxH@HZ", value_parser = args::card)]

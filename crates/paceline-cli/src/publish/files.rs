@@ -12,7 +12,8 @@ use std::path::Path;
 const LOOK_BYTES: u64 = 64 * 1024;
 
 /// The supported types, for error messages.
-const KNOWN: &str = "JPEG, PNG, Y4M, H.264, H.265, AV1 (OBU, IVF), WAV, Ogg with Opus, .ulg files, and text line by line";
+const KNOWN: &str = "JPEG, PNG, Y4M, H.264, H.265, AV1 (OBU, IVF), WAV, Ogg with Opus, MP4, MOV, Matroska, WebM, MPEG-TS, MPEG-PS, \
+     FLV and .ulg files, and text line by line";
 
 /// Returns the type of stream that the name of a file states.
 pub(super) fn container(file: &Path) -> Option<Container> {
@@ -51,9 +52,11 @@ pub(super) fn check_lines(place: &Place) -> anyhow::Result<()> {
     }
     let fix = match extension(file).as_str() {
         "mcap" => "publish a recording with paceline replay".to_owned(),
-        "mp4" | "m4v" | "mov" | "mkv" | "avi" | "webm" | "flv" | "ts" => format!(
-            "extract its video with ffmpeg -i '{}' -c:v copy -bsf:v h264_mp4toannexb OUT.264, and \
-             publish OUT.264",
+        "mp4" | "m4v" | "mov" | "mkv" | "webm" | "flv" | "ts" | "mpg" | "vob" => {
+            "its beginning is damaged: record or copy it again".to_owned()
+        }
+        "avi" | "wmv" | "asf" | "3gp" => format!(
+            "convert it with ffmpeg -i '{}' -c copy OUT.mkv, and publish OUT.mkv",
             file.display()
         ),
         _ => "give --chunk SIZE to publish it in pieces, or --encoding TYPE if each line is a sample of that type"

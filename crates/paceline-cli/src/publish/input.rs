@@ -62,6 +62,13 @@ impl Place {
         metadata.is_ok_and(|metadata| metadata.is_file())
     }
 
+    /// Returns true for a file that was changed within this time.
+    pub(super) fn changed_within(&self, time: Duration) -> bool {
+        let Self::Path(path) = self else { return false };
+        let changed = path.metadata().and_then(|metadata| metadata.modified());
+        changed.is_ok_and(|changed| changed.elapsed().is_ok_and(|age| age < time))
+    }
+
     /// Opens the input. Blocks until a FIFO has a writer.
     pub(super) fn open(&self) -> anyhow::Result<Input> {
         let opened = match self {
@@ -107,6 +114,12 @@ impl Input {
     pub(super) fn rewind(&mut self) -> io::Result<bool> {
         let Some(begin) = self.begin else { return Ok(false) };
         self.file.seek(SeekFrom::Start(begin)).map(|_| true)
+    }
+
+    /// Continues at this offset from the place where reading began.
+    pub(super) fn seek(&mut self, offset: u64) -> io::Result<()> {
+        let begin = self.begin.unwrap_or(0);
+        self.file.seek(SeekFrom::Start(begin.saturating_add(offset))).map(drop)
     }
 
     /// Waits for bytes or the end, at most `timeout`; returns false if there are none then.

@@ -6,14 +6,16 @@ mod flow;
 mod survey;
 
 use super::args::PubArgs;
-use super::input::Place;
+use super::film::{self, FilmFeed, LiveSound};
+use super::input::{Input, Place};
 use super::news::News;
 use super::pieces::{self, Cut};
+use super::sound::Sound;
 use super::source::{Next, Opened, Origin, Piece, Source};
 use anyhow::bail;
 use bytes::Bytes;
 pub(super) use choice::is_media;
-use choice::{Choice, Hints};
+use choice::{Choice, Hints, Kind};
 use flow::Flow;
 use paceline::{Encoding, Size};
 use paceline_media::stream::Properties;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use survey::Survey;
+pub(super) use survey::traffic;
 
 /// Number of samples read ahead.
 pub(super) const AHEAD: usize = 16;
@@ -74,7 +77,7 @@ pub(super) fn open(
     args: &PubArgs,
     file: Option<&Path>,
     stop: &Stop,
-) -> anyhow::Result<Option<Opened>> {
+) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
     let place = Place::of(file);
     let hints = Hints::new(args.encoding.as_deref(), file);
     if place.is_file() {
@@ -118,14 +121,32 @@ pub(super) fn open_pieces(args: &PubArgs, file: Option<&Path>, cut: Cut) -> anyh
     Ok(Opened::new(origin, streamed))
 }
 
-fn open_file(args: &PubArgs, place: &Place, hints: Hints) -> anyhow::Result<Opened> {
+fn open_file(
+    args: &PubArgs,
+    place: &Place,
+    hints: Hints,
+) -> anyhow::Result<(Opened, Option<Sound>)> {
     let mut input = place.open()?;
     let failed = |error: io::Error| place.cannot(&error);
-    let Choice::Media(kind) = hints.choose_from(&mut input).map_err(failed)? else {
-        super::files::check_lines(place)?;
-        let file = if let Place::Path(path) = place { Some(path.as_path()) } else { None };
-        return open_pieces(args, file, Cut::Text);
+    let kind = match hints.choose_from(&mut input).map_err(failed)? {
+        Choice::Media(kind) => kind,
+        Choice::Film(format) => return film::open_file(args, place, format),
+        Choice::Lines => {
+            super::files::check_lines(place)?;
+            let file = if let Place::Path(path) = place { Some(path.as_path()) } else { None };
+            return Ok((open_pieces(args, file, Cut::Text)?, None));
+        }
     };
+    Ok((open_stream(args, place, input, (hints, kind))?, None))
+}
+
+/// Opens a file of one stream.
+fn open_stream(
+    args: &PubArgs,
+    place: &Place,
+    mut input: Input,
+    (hints, kind): (Hints, Kind),
+) -> anyhow::Result<Opened> {
     let survey = Survey::take(place, &mut input, hints.reader(kind))?;
     let properties = &survey.properties;
     check_encoding(args, place, properties)?;
@@ -167,11 +188,16 @@ fn open_live(
     place: &Place,
     hints: Hints,
     stop: &Stop,
-) -> anyhow::Result<Option<Opened>> {
+) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
     let (to, messages) = sync_channel(AHEAD);
     let news = Arc::new(News::new(place.name()));
     let (from, reports, hz) = (place.clone(), news.clone(), args.hertz());
-    spawn(to, move |to| live(&from, &hints, (reports, hz), to));
+    let sound = args.sound.clone().map(|tag| LiveSound::new(tag, &place.name()));
+    let (lane, sound, rest) = match sound {
+        Some((lane, sound, rest)) => (Some(lane), Some(sound), Some(rest)),
+        None => (None, None, None),
+    };
+    spawn(to, move |to| live(&from, &hints, (reports, hz), (to, lane)));
     let Some(head) = head(&place.name(), (&messages, &news), stop)? else { return Ok(None) };
     let origin = match &head {
         None => pieces::origin(args, &place.name(), Cut::Text),
@@ -184,7 +210,8 @@ fn open_live(
         }
     };
     let streamed = Streamed { messages, has_end: true, keeps_time: false };
-    Ok(Some(Opened::new(origin, streamed)))
+    let feed = FilmFeed { streamed, start: Arc::default(), rest };
+    Ok(Some((Opened::new(origin, feed), sound)))
 }
 
 /// Reads a live input to its end.
@@ -192,18 +219,25 @@ fn live(
     place: &Place,
     hints: &Hints,
     (news, hz): (Arc<News>, Option<f64>),
-    to: &SyncSender<Message>,
+    (to, sound): (&SyncSender<Message>, Option<LiveSound>),
 ) -> anyhow::Result<()> {
     let mut input = place.open()?;
     let failed = |error: io::Error| place.cannot(&error);
     let mut start = Vec::new();
     let choice = hints.gather(&mut input, &mut start).map_err(failed)?;
-    let Choice::Media(kind) = choice else {
-        let _ = to.send(Message::Head(None));
-        let mut input = BufReader::new(io::Cursor::new(start).chain(input));
-        return pieces::feed(&mut input, Cut::Text, |sample| give(to, sample))
-            .map(drop)
-            .map_err(failed);
+    let kind = match choice {
+        Choice::Film(format) => {
+            return film::run_live(place, (input, &start), format, (to, news), sound);
+        }
+        _ if sound.is_some() => return Err(no_film(&place.name())),
+        Choice::Media(kind) => kind,
+        Choice::Lines => {
+            let _ = to.send(Message::Head(None));
+            let mut input = BufReader::new(io::Cursor::new(start).chain(input));
+            return pieces::feed(&mut input, Cut::Text, |sample| give(to, sample))
+                .map(drop)
+                .map_err(failed);
+        }
     };
     let mut flow = Flow::new(hints.reader(kind), news).live(&start, hz);
     let mut begun = false;
@@ -217,6 +251,11 @@ fn live(
         give(to, sample.into())
     })?;
     if begun { Ok(()) } else { Err(flow.nothing(place)) }
+}
+
+/// Returns the error of `--sound` for an input without tracks.
+pub(super) fn no_film(name: &str) -> anyhow::Error {
+    exit::usage(format!("--sound: {name} is neither a film nor a camera; leave --sound out"))
 }
 
 /// Runs a reading thread, which ends with its error.

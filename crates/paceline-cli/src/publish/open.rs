@@ -32,14 +32,21 @@ pub(super) fn open(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<(Opened
     match (&args.rtsp, &args.rtp) {
         (Some(address), _) => camera::open(args, &address.0, stop),
         (None, Some(file)) => camera::open_rtp(args, file, stop),
-        (None, None) => Ok(open_alone(args, stop)?.map(|opened| (opened, None))),
+        (None, None) => {
+            let opened = open_input(args, stop)?;
+            match (&opened, args.sound.is_some()) {
+                (Some((opened, None)), true) => Err(media::no_film(&opened.origin.what)),
+                _ => Ok(opened),
+            }
+        }
     }
 }
 
-/// Opens a value, a file or an input.
-fn open_alone(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>> {
+/// Opens a value, a file or an input, and the sound of a film.
+fn open_input(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
+    let alone = |opened: anyhow::Result<Opened>| opened.map(|opened| Some((opened, None)));
     if let Some(value) = args.value.as_deref().filter(|value| *value != "-") {
-        return value::open(args, value).map(Some);
+        return alone(value::open(args, value));
     }
     let file = args.file.as_deref().filter(|path| *path != Path::new("-"));
     if let Some(file) = file.filter(|file| file.is_dir()) {
@@ -51,10 +58,10 @@ fn open_alone(args: &PubArgs, stop: &Stop) -> anyhow::Result<Option<Opened>> {
             "--chunk: {} is published sample by sample; leave --chunk out",
             file.unwrap_or(Path::new("-")).display()
         ))),
-        (Some(bytes), _) => media::open_pieces(args, file, Cut::Bytes(bytes)).map(Some),
+        (Some(bytes), _) => alone(media::open_pieces(args, file, Cut::Bytes(bytes))),
         // An explicit encoding allows lines with arbitrary bytes.
         (None, Some(encoding)) if known.is_none() && !media::is_media(encoding) => {
-            media::open_pieces(args, file, Cut::Lines).map(Some)
+            alone(media::open_pieces(args, file, Cut::Lines))
         }
         (None, _) => media::open(args, file, stop),
     }

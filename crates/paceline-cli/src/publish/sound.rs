@@ -1,4 +1,4 @@
-//! The sound of a camera, on a tag of its own next to its pictures.
+//! The sound of a camera or a film, on a tag of its own next to its pictures.
 
 use super::args::PubArgs;
 use super::media::Message;
@@ -17,19 +17,26 @@ use std::time::{Duration, Instant};
 /// Shortest time between two notes on blocks that are left out.
 const NOTE_EVERY: Duration = Duration::from_secs(10);
 
-/// The sound of a camera, whose first block may arrive later than the pictures, or never.
+/// The sound of a camera or a film, whose first block may arrive later than the pictures, or never.
 pub(super) struct Sound {
     tag: Tag,
     messages: Receiver<Message>,
     news: Arc<News>,
     /// The number of blocks left out that were reported, and the time of that report.
     noted: (u64, Option<Instant>),
+    /// Dropped at the end, for a source that waits for it.
+    _alive: Option<Arc<()>>,
 }
 
 impl Sound {
     /// Returns the sound for a tag.
     pub(super) const fn new(tag: Tag, messages: Receiver<Message>, news: Arc<News>) -> Self {
-        Self { tag, messages, news, noted: (0, None) }
+        Self { tag, messages, news, noted: (0, None), _alive: None }
+    }
+
+    /// Drops `alive` when the sound has ended.
+    pub(super) fn with_end(self, alive: Arc<()>) -> Self {
+        Self { _alive: Some(alive), ..self }
     }
 
     /// Publishes until the end of the sound, or until the pictures are `over`. Errors become notes: the pictures continue.

@@ -18,11 +18,13 @@ Examples:
 --link name=radio,connect=tcp/10.0.0.2:7600,capacity=2mbit
   paceline sub robot/pose --config operator.toml --require-encrypted
   paceline sub robot/camera --max-hz 10 --play
+  paceline sub robot/camera --out drive.mp4 --sound robot/microphone
   paceline sub robot/pose --config tablet.toml --policy policy.toml --token tablet.jwt
 
 Once per second it prints rate, size, age at delivery (p50, p99, max), late and dropped samples. --out writes the \
 payloads one after the other: JPEG pictures make an .mjpeg file, H.264 a .264 file. A name that ends in .y4m makes a \
-Y4M file, .wav a WAV file, and .opus an Ogg file. .png and .jpg keep the newest picture. Any other name receives the payloads \
+Y4M file, .wav a WAV file, and .opus an Ogg file. .mp4, .mkv and .ts make a \
+film, with the sound of --sound, that can be played whenever the command ends. .png and .jpg keep the newest picture. Any other name receives the payloads \
 unchanged. A line break ends each text and JSON sample. A terminal shows only text.
 
 paceline sub robot/camera --max-hz 10 --within 200ms --dry-run
@@ -86,6 +88,9 @@ pub(crate) struct SubArgs {
     /// Replaces an existing --out file
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
+    /// Also writes the sound of this tag to the film that --out names
+    #[arg(long, value_name = "TAG", value_parser = Tag::new, requires = "out")]
+    pub(crate) sound: Option<Tag>,
     /// Shows pictures and video in a window of ffplay
     #[arg(long, conflicts_with = "out")]
     pub(crate) play: bool,

@@ -16,7 +16,7 @@ const AV1_START: &[u8] = b"\x12\x00\x0a";
 
 /// Finds the ends of units.
 #[derive(Debug)]
-pub(super) struct UnitCutter {
+pub(crate) struct UnitCutter {
     codec: Codec,
     h264: h264::Cutter,
     /// The number of bytes of the current unit that were searched for start codes, or for the start of AV1.
@@ -29,7 +29,7 @@ pub(super) struct UnitCutter {
 }
 
 impl UnitCutter {
-    pub(super) fn new(codec: Codec) -> Self {
+    pub(crate) fn new(codec: Codec) -> Self {
         let h264 = h264::Cutter::default();
         Self { codec, h264, searched: 0, last: None, codes: 0, scanned: false }
     }
@@ -39,7 +39,12 @@ impl UnitCutter {
         self.searched > 0
     }
 
-    pub(super) fn step(&mut self, bytes: &[u8], end: End) -> Step {
+    /// Forgets the bytes of the current unit.
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.codec);
+    }
+
+    pub(crate) fn step(&mut self, bytes: &[u8], end: End) -> Step {
         if bytes.is_empty() {
             return Step::More;
         }

@@ -4,6 +4,7 @@ use crate::publish::files;
 use crate::publish::input::Input;
 use paceline_media::Format;
 use paceline_media::codec::Codec;
+use paceline_media::film::{FilmDetected, FilmFormat};
 use paceline_media::stream::{Container, Detected, StreamReader, detect};
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -15,6 +16,8 @@ const READ: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Choice {
     Media(Kind),
+    /// A film with tracks.
+    Film(FilmFormat),
     /// Lines of text.
     Lines,
 }
@@ -65,6 +68,11 @@ impl Hints {
     /// Returns the choice for an input that begins with `start`; `None` if more bytes are needed.
     fn choose(&self, start: &[u8], ended: bool) -> Option<Choice> {
         let hint = self.by_encoding.or(self.by_name.map(Kind::Container));
+        match FilmFormat::detect(start, ended) {
+            FilmDetected::Film(format) => return Some(Choice::Film(format)),
+            FilmDetected::More => return None,
+            FilmDetected::Other => {}
+        }
         match detect(start, ended) {
             Detected::Container(container) => Some(Choice::Media(Kind::Container(container))),
             // A pipe may begin in the middle of a picture.
@@ -114,6 +122,7 @@ mod tests {
         let (h264, h265) = (Container::Video(Codec::H264), Container::Video(Codec::H265));
         assert_eq!(choose(None, Some("x.obu"), b"DKIF\0\0"), media(Container::Ivf));
         assert_eq!(choose(Some("video/av1"), None, b"DKIF\0\0"), media(Container::Ivf));
+        assert_eq!(choose(None, Some("x.264"), b"FLV\x01"), Some(Choice::Film(FilmFormat::Flv)));
         assert_eq!(choose(None, None, b"hello"), Some(Choice::Lines));
         assert_eq!(choose(None, Some("x.264"), b"hello"), media(h264));
         assert_eq!(choose(Some("video/h265"), Some("x.264"), b"hello"), media(h265));

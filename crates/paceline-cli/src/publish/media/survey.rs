@@ -59,7 +59,8 @@ impl Survey {
     }
 }
 
-fn traffic(lengths: &[u32], hz: f64) -> Option<(u64, u64)> {
+/// Returns the traffic of samples of these lengths, as [`Survey::traffic`].
+pub(in crate::publish) fn traffic(lengths: &[u32], hz: f64) -> Option<(u64, u64)> {
     let bytes = || lengths.iter().map(|bytes| u64::from(*bytes));
     let all: u64 = bytes().sum();
     let largest = bytes().max()?;

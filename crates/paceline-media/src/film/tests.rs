@@ -1,0 +1,1 @@
+//! Films of hand-made bytes.
