@@ -24,6 +24,7 @@
 
 mod control;
 mod files;
+mod film;
 pub mod films;
 mod hostile;
 mod ingress;
@@ -45,6 +46,7 @@ mod wire;
 
 pub use control::control;
 pub use files::{png, sound, ulog, wav};
+pub use film::film;
 pub use hostile::{HostileOutcome, hostile};
 pub use ingress::ingress;
 pub use intruder::{IntruderOutcome, intruder};
@@ -100,4 +102,5 @@ pub const BODIES: &[FuzzBody] = &[
     body("schedule", 500, schedule),
     body("rtp", 2_000, rtp),
     body("camera", 2_000, camera),
+    body("film", 500, film),
 ];
