@@ -149,6 +149,7 @@ fn take_all(
 ) -> anyhow::Result<ExitCode> {
     loop {
         if stop.requested() {
+            sink.end()?;
             return Ok(ExitCode::from(INTERRUPTED));
         }
         match pulled.next_timeout(STOP_SLICE) {
@@ -159,12 +160,14 @@ fn take_all(
                     show::line(&describe(&delivery))?;
                 }
                 sink.write(&delivery, args.requested_rate(), node)?;
+                sink.poll()?;
             }
             Ok(None) => break,
             Err(RecvError::Timeout) => {}
             Err(error) => return Err(error.into()),
         }
     }
+    sink.end()?;
     let summary = pulled.summary().cloned().unwrap_or_default();
     print(args, &summary)?;
     verdict(&summary)

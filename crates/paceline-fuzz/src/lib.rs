@@ -24,6 +24,7 @@
 
 mod control;
 mod files;
+mod film;
 pub mod films;
 mod hostile;
 mod ingress;
@@ -46,6 +47,7 @@ mod wire;
 
 pub use control::control;
 pub use files::{png, sound, ulog, wav};
+pub use film::film;
 pub use hostile::{HostileOutcome, hostile};
 pub use ingress::ingress;
 pub use intruder::{IntruderOutcome, intruder};
@@ -104,4 +106,5 @@ pub const BODIES: &[FuzzBody] = &[
     body("camera", 2_000, camera),
     body("player", 2_000, player),
     body("packetize", 2_000, packetize),
+    body("film", 500, film),
 ];

@@ -23,6 +23,8 @@ const SKIPPED: &[(&str, &str)] = &[
     ("--out desk.264", "its tag has JPEG pictures here; the test of cameras runs it"),
     ("--rtp ", "the test of ffmpeg as a sender runs it"),
     ("--play", "it needs a display"),
+    ("film.mp4", "the test of films runs it"),
+    ("drive.", "the test of films runs it"),
     ("--objects", "the test of the guide runs it"),
     ("paceline demo", "the test of a newcomer's session runs it"),
     ("--seeds 1..1000", "it takes a minute of a processor"),

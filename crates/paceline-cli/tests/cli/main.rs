@@ -13,6 +13,7 @@ mod doctor;
 mod documented;
 mod ffmpeg;
 mod files;
+mod films;
 mod grafana;
 mod guides;
 mod host;

@@ -9,6 +9,7 @@
 )]
 
 mod cameras;
+mod containers;
 mod files;
 mod histories;
 mod messages;
@@ -34,7 +35,14 @@ pub(crate) fn with_cuts(body: &'static str, name: &str, bytes: &[u8]) -> Vec<See
 
 fn main() -> std::io::Result<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    let pictures = [pictures::seeds(), files::seeds(), cameras::seeds(), players::seeds()].concat();
+    let pictures = [
+        pictures::seeds(),
+        files::seeds(),
+        cameras::seeds(),
+        players::seeds(),
+        containers::seeds(),
+    ]
+    .concat();
     let made = [wire::seeds(), messages::seeds(), histories::seeds(), pictures];
     let mut seeds: Vec<Seed> = made.into_iter().flatten().collect();
     for body in paceline_fuzz::BODIES {

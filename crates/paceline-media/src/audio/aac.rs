@@ -107,7 +107,7 @@ impl AacFormat {
         let length = bytes.len() + ADTS_BYTES;
         let short =
             u16::try_from(length).ok().filter(|_| length <= ADTS_MAX && !bytes.is_empty())?;
-        let [high, low] = (short << 3).to_be_bytes();
+        let [high, low] = (short << 5).to_be_bytes();
         let mut block = Vec::with_capacity(length);
         // MPEG-4, no checksum; AAC-LC; a buffer of any fullness; one block.
         block.extend_from_slice(&[0xff, 0xf1, 1 << 6 | self.index << 2 | self.channels >> 2]);

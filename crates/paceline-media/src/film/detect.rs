@@ -126,7 +126,8 @@ mod tests {
         for other in
             [&b"\0\0\0\x01\x67\x42\0\x1f"[..], b"GPS1,2", b"hello", b"\xff\xd8\xff", b"\0\0\x01"]
         {
-            let more = other.len() < 4;
+            // It may be a program stream.
+            let more = other == b"\0\0\x01";
             assert_eq!(FilmFormat::begun(other), Err(more), "{other:?}");
         }
     }

@@ -100,6 +100,10 @@ impl Mp4 {
     fn give(&mut self, sample: Sample, window: &mut Window, log: &mut Log) -> Progress {
         let Sample { track, entry, at, size, decode, shown, key, outside } = sample;
         let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+        if bytes == 0 {
+            self.held = None;
+            return Progress::Again;
+        }
         if bytes > UNIT_MAX {
             self.held = None;
             log.damage.add(at, size.into(), || {
@@ -127,6 +131,8 @@ impl Mp4 {
                 if let Some(movie) = &mut self.movie {
                     movie.end(track);
                 }
+                // They are in the order of their places.
+                self.fragment.clear();
             }
             Look::Passed => log.damage.add(at, size.into(), || {
                 "a sample precedes others that were stored before it, and a pipe cannot go back"

@@ -96,6 +96,12 @@ impl MovieTrack {
         let entry = usize::try_from(defaults.entry).map_or(0, |entry| entry.saturating_sub(1));
         for sample in run.samples.iter() {
             let size = sample.size.unwrap_or(defaults.size);
+            if size == 0 {
+                // A gap without data.
+                let duration = sample.duration.unwrap_or(defaults.duration);
+                self.next = self.next.saturating_add(duration.into());
+                continue;
+            }
             let shown = self.part.shown(self.next.saturating_add(sample.cts.unwrap_or(0)));
             to.push(Sample {
                 track: place.track,

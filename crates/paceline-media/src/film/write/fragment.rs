@@ -28,7 +28,7 @@ pub(super) struct Fragments {
     number: u32,
     /// The time by which presentation is behind decoding, so that no picture is presented before it is decoded.
     lead_ns: i64,
-    /// The end of the last sample of each track in ticks.
+    /// The decoding time of the next sample of each track at the earliest, in ticks.
     ends: Vec<i64>,
 }
 
@@ -195,8 +195,10 @@ impl Fragments {
             entries.extend(samples(payload, unit, (next - at).max(0), offset.max(0)));
             at = next;
         }
+        // The picture that follows the last one may be presented before those that are known.
+        let last = units.last().map_or(at, |unit| ticks(unit.decode_ns, scale).saturating_add(1));
         if let Some(end) = self.ends.get_mut(lane) {
-            *end = at;
+            *end = if pictures { last.min(at) } else { at };
         }
         Traf {
             tfhd: Tfhd { track_id: id(lane), default_base_is_moof: true, ..Tfhd::default() },

@@ -99,14 +99,14 @@ impl Lane {
         for (number, held) in self.held.drain(..count).enumerate() {
             let shown_ns = held.captured_ns - begin_ns;
             let at = order.get(number).copied().unwrap_or(shown_ns).max(self.next_ns);
-            let following = order.get(number + 1).copied().or(next);
-            let step =
-                following.map(|following| following.saturating_sub(at)).filter(|step| *step > 0);
-            if let Some(step) = step {
-                self.period_ns = step;
-            }
-            let rest = if self.period_ns > 0 { self.period_ns } else { PERIOD_NS };
-            let duration_ns = held.duration_ns.unwrap_or_else(|| step.unwrap_or(rest));
+            let until =
+                |following: i64| Some(following.saturating_sub(at)).filter(|step| *step > 0);
+            let step = order.get(number + 1).copied().and_then(until);
+            self.period_ns = step.unwrap_or(self.period_ns);
+            let usual = if self.period_ns > 0 { self.period_ns } else { PERIOD_NS };
+            // One that arrives later may be presented before those that wait.
+            let last = next.and_then(until).map_or(usual, |step| step.min(usual));
+            let duration_ns = held.duration_ns.unwrap_or_else(|| step.unwrap_or(last));
             self.next_ns = at + if held.duration_ns.is_some() { 0 } else { 1 };
             let Held { key, bytes, .. } = held;
             to.push(Written { lane, shown_ns, decode_ns: at, duration_ns, key, bytes });
