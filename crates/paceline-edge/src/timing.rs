@@ -196,13 +196,15 @@ pub struct SoundClock {
     next: Option<i64>,
     /// The mean difference of capture times and RTP times.
     skew: i64,
+    /// The blocks since the flow began, at most [`SKEW_PART`].
+    blocks: i64,
 }
 
 impl SoundClock {
     /// Returns the clock of sound with this clock rate in Hz.
     #[must_use]
     pub fn new(rate: u32) -> Self {
-        Self { rate: rate.max(1), next: None, skew: 0 }
+        Self { rate: rate.max(1), next: None, skew: 0, blocks: 0 }
     }
 
     /// Returns the RTP time of the next block, of `duration` units. `gap` states that blocks before it are missing.
@@ -214,11 +216,12 @@ impl SoundClock {
             Some(next) if gap => now.saturating_sub(self.skew).max(next),
             Some(next) if now.abs_diff(next) <= jump.unsigned_abs() => next,
             Some(_) | None => {
-                self.skew = 0;
+                (self.skew, self.blocks) = (0, 0);
                 now
             }
         };
-        let change = now.saturating_sub(time).saturating_sub(self.skew) / SKEW_PART;
+        self.blocks = (self.blocks + 1).min(SKEW_PART);
+        let change = now.saturating_sub(time).saturating_sub(self.skew) / self.blocks;
         self.skew = self.skew.saturating_add(change);
         self.next = Some(time.saturating_add(i64::from(duration)));
         time

@@ -306,7 +306,16 @@ fn pictures_of_jpeg_and_with_b_pictures_are_read_in_order() {
             assert!(even >= 15, "{name}: {steps:?}");
         }
     }
-    // Pictures with code tables of their own cannot be sent as they are.
+}
+
+#[test]
+fn jpeg_pictures_with_other_code_tables_are_refused_with_a_remedy() {
+    if missing("jpeg_pictures_with_other_code_tables_are_refused_with_a_remedy") {
+        return;
+    }
+    let host = Host::new();
+    let (_node, url) = serve(&host, &[]);
+    let source = "testsrc=size=320x240:rate=25";
     ffmpeg_words(&[
         "-f",
         "lavfi",
@@ -328,4 +337,106 @@ fn pictures_of_jpeg_and_with_b_pictures_are_read_in_order() {
     );
     ffmpeg(&host, &url("own?quality=80"), "tcp", &["-frames:v", "10", "-f", "null", "-"])
         .said(0, "");
+}
+
+#[test]
+fn hostile_bytes_are_answered_and_disturb_nobody() {
+    if missing("hostile_bytes_are_answered_and_disturb_nobody") {
+        return;
+    }
+    let host = Host::new();
+    let film = Film::new(&host, "film", (320, 240), 100);
+    let (node, url) = serve(&host, &[]);
+    let _publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
+    let mut player = RawPlayer::open(&url("cam"));
+    let long = format!("OPTIONS * RTSP/1.0\r\nCSeq: 1\r\nX: {}", "x".repeat(20_000));
+    let other = "SETUP rtsp://h/cam RTSP/1.0\r\nCSeq: 1\r\nTransport: RTP/AVP;mode=\"\r\n\r\n";
+    let address =
+        "SETUP rtsp://h/cam RTSP/1.0\r\nCSeq: 1\r\nTransport: RTP/AVP;dest_addr=\"\\\"\r\n\r\n";
+    let body = "OPTIONS * RTSP/1.0\r\nCSeq: 1\r\nContent-Length: 99999999999999\r\n\r\n";
+    for (text, status) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], "400 "),
+        (&[0xff; 30_000], "400 "),
+        (long.as_bytes(), "400 "),
+        (body.as_bytes(), "400 "),
+        (other.as_bytes(), "461 "),
+        (address.as_bytes(), "461 "),
+        (b"PLAY rtsp://h/cam RTSP/1.0\r\nCSeq: 1\r\n\r\n", "455 "),
+        (b"DESCRIBE rtsp://h/ca%00m RTSP/1.0\r\nCSeq: 1\r\n\r\n", "404 "),
+    ] {
+        let answer = raw::exchange(&url(""), text);
+        assert!(answer.starts_with(&format!("RTSP/1.0 {status}")), "{status}: {answer}");
+    }
+    // Reports that are none, on the channel of reports and on others.
+    for channel in [0, 1, 77] {
+        player.send(&[&[b'$', channel, 0, 200][..], &[0x5a; 200]].concat());
+    }
+    film.check_parts(&player.pictures(60));
+    node.signal(Signal::INT);
+    node.ended().said(0, "a report of player").said(0, "cannot be read");
+}
+
+#[test]
+fn another_codec_ends_the_players_and_a_new_one_reads_it() {
+    if missing("another_codec_ends_the_players_and_a_new_one_reads_it") {
+        return;
+    }
+    let host = Host::new();
+    let _film = Film::new(&host, "film", (320, 240), 100);
+    ffmpeg_words(&[
+        "-f",
+        "lavfi",
+        "-i",
+        "testsrc=size=320x240:rate=25",
+        "-frames:v",
+        "100",
+        "-c:v",
+        "libx265",
+        "-x265-params",
+        "log-level=none:keyint=25",
+        arg(&host.path("film.265")),
+    ]);
+    let (node, url) = serve(&host, &[]);
+    let publisher = publish(&host, "cam", "film.264", &["--hz", "25", "--loop"]);
+    let mut player = RawPlayer::open(&url("cam"));
+    player.packets(20);
+    publisher.signal(Signal::INT);
+    assert_eq!(publisher.ended().code, Some(0));
+    host.wait_for_end("cam");
+    let _other = publish(&host, "cam", "film.265", &["--hz", "25", "--loop"]);
+    assert!(player.goodbye(), "it receives BYE before the end");
+    ffmpeg(&host, &url("cam"), "tcp", &["-frames:v", "10", "-f", "null", "-"]).said(0, "");
+    node.signal(Signal::INT);
+    node.ended().said(0, "its samples are video/h265 now; open the address again");
+}
+
+#[test]
+fn sound_and_pictures_of_a_camera_stay_together() {
+    if missing("sound_and_pictures_of_a_camera_stay_together") {
+        return;
+    }
+    let host = Host::new();
+    let (_node, url) = serve(&host, &[]);
+    // Both begin a block of 100 ms at the same times.
+    let stream = "x=videotestsrc is-live=true ! video/x-raw,format=I420,width=320,height=240,framerate=10/1 ! \
+        x264enc tune=zerolatency key-int-max=10 ! rtph264pay name=pay0 \
+        audiotestsrc is-live=true samplesperbuffer=800 ! audio/x-raw,rate=8000,channels=1 ! mulawenc ! \
+        rtppcmupay min-ptime=100000000 max-ptime=100000000 mtu=4000 name=pay1";
+    let camera = Camera::start(&host, &[stream]);
+    let address = camera.address("x");
+    let _publisher =
+        host.start(&["pub", "cam", "--rtsp", &address, "--sound", "mic", "--wait", "0s"]);
+    host.wait_for_publisher("mic");
+    // The camera reports its clock every 5 s.
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    for transport in ["tcp", "udp"] {
+        let subs = ["cam", "mic"]
+            .map(|tag| host.start(&["sub", tag, "--count", "60", "--timeout", "30s", "--json"]));
+        let shown = server::apart(&server::packet_times(&url("cam?sound=mic"), transport), 0.1);
+        let captured = subs.map(|sub| server::capture_times(&sub.ended()));
+        let captured = server::apart(&captured, 0.1);
+        let error = (shown - captured).abs() * 1e3;
+        println!("over {transport}, the distance of sound and pictures differs by {error:.2} ms");
+        assert!(error <= 20.0, "{shown} s instead of {captured} s over {transport}");
+    }
 }

@@ -131,8 +131,8 @@ impl Connection {
         loop {
             self.fill();
             let waits = self.output.write(&self.stream)?;
-            if !waits && self.flight.is_none() && self.outlet_has_ended() {
-                return Ok(());
+            if !waits && self.flight.is_none() && self.ends_with_feed() {
+                continue;
             }
             let now = Instant::now();
             self.times.blocked = if waits { self.times.blocked.or(Some(now)) } else { None };
@@ -156,15 +156,15 @@ impl Connection {
         }
     }
 
-    /// Ends the session if a feed has ended. Returns true if nothing is left to be written.
-    fn outlet_has_ended(&mut self) -> bool {
+    /// Ends the session if a feed has ended. Returns true if it says goodbye now.
+    fn ends_with_feed(&mut self) -> bool {
         let Some(why) = self.outlet.ended().filter(|_| self.ending.is_none()) else {
             return false;
         };
         tracing::warn!("RTSP: player {} gets no more samples: {why}", self.from);
         self.say_goodbye();
-        self.ending = Some(Instant::now() + FAREWELL);
-        false
+        self.end();
+        true
     }
 
     /// Checks the times of the player once per second, and reports pictures that are left out.

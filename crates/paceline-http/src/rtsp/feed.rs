@@ -277,7 +277,7 @@ impl FeedReader {
             }
             Some((known, seq, _)) if known == sample.publisher => sample.seq != seq.wrapping_add(1),
             Some(_) => {
-                // Its pictures do not refer to those of the one before.
+                // Its pictures do not refer to earlier ones.
                 self.track = None;
                 self.feed.lose();
                 true

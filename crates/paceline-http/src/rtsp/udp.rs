@@ -83,7 +83,7 @@ impl UdpPair {
         reporters.insert(from, (Arc::downgrade(outlet), track, ssrc));
     }
 
-    /// Sends the first packets of `packets`, and returns their number: those of one size, and one that is smaller, in one call.
+    /// Sends the first packets of `packets` in one call, and returns their number: all of one size, and one that is smaller.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is no room, or the error of the system.

@@ -55,6 +55,19 @@ impl RawPlayer {
         }
     }
 
+    /// Sends bytes.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    /// Reads up to the end of the connection. Returns true if the last packet ends with BYE.
+    pub(super) fn goodbye(&mut self) -> bool {
+        let mut bytes = Vec::new();
+        let _ = self.0.read_to_end(&mut bytes);
+        let end = bytes.len().saturating_sub(8);
+        bytes.get(end..end + 2) == Some(&[0x81, 203])
+    }
+
     /// Reads packets.
     pub(super) fn packets(&mut self, count: usize) {
         (0..count).for_each(|_| drop(self.packet()));
@@ -80,4 +93,15 @@ impl RawPlayer {
         });
         bytes.collect::<Vec<_>>().concat()
     }
+}
+
+/// Sends bytes, and returns the answer.
+pub(super) fn exchange(url: &str, bytes: &[u8]) -> String {
+    let address = url.trim_start_matches("rtsp://").trim_end_matches('/');
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.write_all(bytes).unwrap();
+    let mut answer = vec![0; 16];
+    stream.read_exact(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
 }

@@ -110,3 +110,35 @@ pub(super) fn times(url: &str, transport: &str, pictures: u32) -> Vec<f64> {
     assert!(times.len() + 10 >= usize::try_from(pictures).unwrap(), "{lines:?}");
     times
 }
+
+/// Returns the times of the packets of pictures and sound in seconds.
+pub(super) fn packet_times(url: &str, transport: &str) -> [Vec<f64>; 2] {
+    let words = ["-rtsp_transport", transport, "-read_intervals", "%+6"];
+    let show = ["-show_entries", "packet=stream_index,pts_time", url];
+    let lines = probe(&[&words[..], &show].concat());
+    ["0,", "1,"].map(|stream| {
+        let own = lines.iter().filter_map(|line| line.strip_prefix(stream));
+        own.filter_map(|time| time.split(',').next()?.parse().ok()).collect()
+    })
+}
+
+/// Returns the capture times of samples in seconds.
+pub(super) fn capture_times(sub: &Ended) -> Vec<f64> {
+    assert_eq!(sub.code, Some(0), "{sub:?}");
+    let nanos = sub.json().into_iter().filter_map(|line| line["captured_ns"].as_i64());
+    nanos.map(|nanos| nanos as f64 / 1e9).collect()
+}
+
+/// Returns the mean distance of pictures and sound in seconds, of which both begin every `period`.
+pub(super) fn apart(times: &[Vec<f64>; 2], period: f64) -> f64 {
+    // The pictures since the key picture are sent at once, with other times.
+    let [pictures, sound] = times.each_ref().map(|times| times.get(15..).unwrap_or_default());
+    assert!(pictures.len() >= 15 && sound.len() >= 15, "{times:?}");
+    let first = pictures[0];
+    let mean = |times: &[f64]| {
+        let half = period / 2.0;
+        let phases = times.iter().map(|time| (time - first + half).rem_euclid(period) - half);
+        phases.sum::<f64>() / times.len() as f64
+    };
+    mean(sound) - mean(pictures)
+}
