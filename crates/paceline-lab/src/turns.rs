@@ -231,6 +231,16 @@ impl Turns {
         Turn { packets: self.budget.packets, work: self.budget.work, cost: self.cost, first: true }
     }
 
+    /// Returns the longest duration of an iteration if no packet is larger than `largest` bytes: the longest time for which one that
+    /// has begun can delay a new arrival.
+    #[cfg(test)]
+    pub(crate) const fn longest(&self, largest: u64) -> Duration {
+        let packets = self.budget.packets as u64;
+        let all = Volume { packets, bytes: packets.saturating_mul(largest) };
+        let most = self.cost.of(all).min(self.budget.work);
+        self.cost.turn.saturating_add(most.max(self.cost.of(Volume::packet(largest))))
+    }
+
     /// Returns 1/μ: the time in which one budget of traffic arrives.
     fn fitting(&self, now: Instant) -> Duration {
         let load = self.meter.load(now);
