@@ -20,7 +20,6 @@ const SKIPPED: &[(&str, &str)] = &[
     ("--calibrate", "it occupies every processor; the test of the calibration runs it"),
     ("ffmpeg", "the test of the recipes runs it"),
     ("node --rtsp", "the tests of players run it"),
-    ("rtsp://127.0.0.1:8554", "the tests of players read such addresses"),
     ("--rtsp", "the test of cameras runs it"),
     ("--out desk.264", "its tag has JPEG pictures here; the test of cameras runs it"),
     ("--rtp ", "the test of ffmpeg as a sender runs it"),

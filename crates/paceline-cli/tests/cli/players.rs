@@ -252,6 +252,8 @@ fn sound_of_another_tag_is_a_second_track() {
             let out = ["-c", "copy", "-t", "3", arg(&got)];
             ffmpeg(&host, &url(&format!("cam?sound={tag}")), transport, &out).said(0, "");
             assert_eq!(server::streams(&got), ["h264", format], "{transport}");
+            let out = ["-t", "1", "-f", "null", "-"];
+            ffmpeg(&host, &url(tag), transport, &out).said(0, "");
         }
     }
 }

@@ -29,6 +29,8 @@ const SIGN_WITHIN: Duration = Duration::from_secs(SESSION_SECONDS as u64 + 10);
 const READ_WITHIN: Duration = Duration::from_secs(60);
 /// The longest time to write the last answer.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The time before the answer to a wrong login, which slows guesses down.
+const WRONG_PAUSE: Duration = Duration::from_millis(500);
 /// Requests are read while fewer bytes of answers wait.
 const ANSWERS_MAX: usize = 64 << 10;
 const READ_BYTES: usize = 4 << 10;
@@ -328,7 +330,11 @@ impl Connection {
         {
             self.agent.clone_from(agent);
         }
+        let wrong = self.session.wrong_logins();
         let step = self.session.take(request);
+        if self.session.wrong_logins() > wrong {
+            tokio::time::sleep(WRONG_PAUSE).await;
+        }
         if !self.admitted && matches!(step, PlayerStep::Describe(_) | PlayerStep::SetUp { .. }) {
             self.admitted = true;
             self.slot.admit(Client::at(self.from));

@@ -6,3 +6,4 @@ mod av1;
 mod ffmpeg;
 mod h265;
 mod oracle;
+mod order;
