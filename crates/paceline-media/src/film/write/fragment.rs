@@ -175,30 +175,24 @@ impl Fragments {
     fn run(&mut self, lane: usize, payload: &Payload, units: &[&Written]) -> Traf {
         let scale = payload.scale();
         let pictures = payload.kind() == FilmKind::Pictures;
-        let stated = units.first().map_or(0, |unit| ticks(unit.decode_ns, scale));
+        let lead = if pictures { ticks(self.lead_ns, scale) } else { 0 };
         let end = self.ends.get(lane).copied().unwrap_or(0);
-        // Times in nanoseconds round to neighbouring ticks.
-        let begin = if (stated - end).abs() <= 1 { end } else { stated.max(end) };
+        let times =
+            if pictures { decoding(units, scale, lead, end) } else { heard(units, scale, end) };
         let mut entries = Vec::new();
-        let mut at = begin;
+        let mut at = times.first().copied().unwrap_or(end);
+        let begin = at;
         for (number, unit) in units.iter().enumerate() {
-            let next = match (payload.frame_bytes(), units.get(number + 1)) {
-                (_, None) => at.saturating_add(ticks(unit.duration_ns, scale)),
-                (_, Some(next)) => {
-                    let next = ticks(next.decode_ns, scale);
-                    let own = at.saturating_add(ticks(unit.duration_ns, scale));
-                    if !pictures && (next - own).abs() <= 1 { own } else { next.max(at) }
-                }
-            };
-            let lead = if pictures { ticks(self.lead_ns, scale) } else { 0 };
+            let usual = at.saturating_add(ticks(unit.duration_ns, scale));
+            let next = times.get(number + 1).copied().unwrap_or(usual).max(at);
             let offset = ticks(unit.shown_ns, scale) + lead - at;
-            entries.extend(samples(payload, unit, (next - at).max(0), offset.max(0)));
+            entries.extend(samples(payload, unit, next - at, offset.max(0)));
             at = next;
         }
         // The picture that follows the last one may be presented before those that are known.
-        let last = units.last().map_or(at, |unit| ticks(unit.decode_ns, scale).saturating_add(1));
+        let last = times.last().map_or(at, |last| last.saturating_add(1));
         if let Some(end) = self.ends.get_mut(lane) {
-            *end = if pictures { last.min(at) } else { at };
+            *end = if pictures { last } else { at };
         }
         Traf {
             tfhd: Tfhd { track_id: id(lane), default_base_is_moof: true, ..Tfhd::default() },
@@ -207,6 +201,35 @@ impl Fragments {
             ..Traf::default()
         }
     }
+}
+
+/// Returns the decoding times of pictures: none is above the presentation time of a later one.
+fn decoding(units: &[&Written], scale: u32, lead: i64, end: i64) -> Vec<i64> {
+    let mut latest = i64::MAX;
+    let bounds = units.iter().rev().map(|unit| {
+        latest = latest.min(ticks(unit.shown_ns, scale).saturating_add(lead));
+        latest
+    });
+    let mut bounds: Vec<i64> = bounds.collect();
+    bounds.reverse();
+    let mut last = end;
+    let bounded = units.iter().zip(bounds).map(|(unit, bound)| {
+        last = ticks(unit.decode_ns, scale).min(bound).max(last);
+        last
+    });
+    bounded.collect()
+}
+
+/// Returns the times of blocks of sound. Times in nanoseconds round to neighbouring ticks.
+fn heard(units: &[&Written], scale: u32, end: i64) -> Vec<i64> {
+    let mut expected = end;
+    let times = units.iter().map(|unit| {
+        let stated = ticks(unit.decode_ns, scale);
+        let at = if (stated - expected).abs() <= 1 { expected } else { stated.max(expected) };
+        expected = at.saturating_add(ticks(unit.duration_ns, scale));
+        at
+    });
+    times.collect()
 }
 
 /// Returns the entries of a unit: uncompressed sound has one per frame.
@@ -219,7 +242,14 @@ fn samples(payload: &Payload, unit: &Written, duration: i64, offset: i64) -> Vec
         cts: pictures.then_some(offset),
     };
     match payload.frame_bytes() {
-        Some(frame) => unit.bytes.chunks(frame.max(1)).map(|part| entry(part.len(), 1)).collect(),
+        Some(frame) => {
+            let parts = unit.bytes.chunks(frame.max(1));
+            let others = i64::try_from(parts.len()).unwrap_or(1) - 1;
+            // The last frame lasts until the next block.
+            let length =
+                |number: i64| if number == others { (duration - others).max(1) } else { 1 };
+            (0..).zip(parts).map(|(number, part)| entry(part.len(), length(number))).collect()
+        }
         None => vec![entry(unit.bytes.len(), duration)],
     }
 }
