@@ -1,5 +1,6 @@
 //! Writing of films that grow: each part can be played when it was written, whatever happens then.
 
+mod entry;
 mod fragment;
 mod lane;
 mod matroska;
@@ -109,8 +110,7 @@ impl FilmWriter {
         self.begin_ns.is_some() || self.lanes.iter().all(|lane| lane.payload().is_some())
     }
 
-    /// Returns the samples that were left out: those before the first key picture, and those of a track that began after the
-    /// film.
+    /// Returns the number of samples that were left out: before the first key picture, or of a track that began after the film.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
