@@ -13,11 +13,13 @@ mod media;
 mod news;
 mod open;
 mod pieces;
+mod reading;
 mod session;
 mod sound;
 mod source;
 mod stored;
 mod telemetry;
+mod traffic;
 mod value;
 
 pub(crate) use args::PubArgs;

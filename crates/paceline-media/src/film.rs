@@ -28,6 +28,7 @@ mod codec;
 mod demux;
 mod detect;
 mod flv;
+mod log;
 mod matroska;
 mod mp4;
 mod mpeg;

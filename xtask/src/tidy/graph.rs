@@ -48,6 +48,7 @@ const LAYERS: &[Layer] = &[
             "fast_image_resize",
             "h264-reader",
             "jpeg-encoder",
+            "mp4-atom",
             "ogg",
             "openh264",
             "opus",

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The time between two parts. A second may be lost when the command is killed.
 const PART: Duration = Duration::from_millis(500);
+/// The time before the first part: it shows how far presentation is behind decoding.
+const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait for the first sample of the other track.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The tracks.
@@ -96,7 +98,10 @@ impl FilmFile {
     }
 
     fn push(&mut self, track: usize, delivery: &Sample) -> anyhow::Result<()> {
-        self.began.get_or_insert_with(Instant::now);
+        if self.began.is_none() {
+            self.began = Some(Instant::now());
+            self.next = Instant::now() + FIRST;
+        }
         let captured = i64::try_from(delivery.captured.nanos).unwrap_or(i64::MAX);
         let (encoding, payload) = (delivery.encoding.as_str(), &delivery.payload);
         let pushed = self.writer.push(track, encoding, captured, payload);
@@ -146,7 +151,7 @@ impl FilmFile {
         if left_out > self.noted {
             self.noted = left_out;
             show::note(&format!(
-                "--out {}: {left_out} samples are left out: pictures before a key picture, or a track that began after the film",
+                "--out {}: {left_out} samples are left out: those before the first key picture, or of a track that began after the film",
                 self.path.display()
             ));
         }

@@ -8,10 +8,11 @@ mod units;
 
 use super::args::PubArgs;
 use super::input::Place;
-use super::media::{self, Streamed};
 use super::news::News;
+use super::reading::{self, Streamed};
 use super::sound::Sound;
 use super::source::{Opened, Origin};
+use super::traffic::traffic;
 use anyhow::anyhow;
 use feed::Lane;
 pub(super) use feed::{FilmFeed, Start};
@@ -37,8 +38,8 @@ pub(super) fn open_file(
     }
     let news = Arc::new(News::new(name.clone()));
     let count = show::count(main.count(), noun(main.kind));
-    let traffic = main.hz.and_then(|hz| media::traffic(&main.lengths, hz));
-    let origin = media::origin(args, &name, &count, (&main.properties(), main.hz));
+    let traffic = main.hz.and_then(|hz| traffic(&main.lengths, hz));
+    let origin = reading::origin(args, &name, &count, (&main.properties(), main.hz));
     let origin = Origin {
         live: true,
         news: Some(news.clone()),
@@ -59,16 +60,16 @@ pub(super) fn open_file(
     };
     let alive = Arc::new(());
     let sound = plan.sound.zip(args.sound.clone()).map(|(track, tag)| {
-        let (to, messages) = sync_channel(media::AHEAD);
+        let (to, messages) = sync_channel(reading::AHEAD);
         let news = Arc::new(News::new(name.clone()));
         let lane = lane(track, news.clone());
-        media::spawn(to, move |to| lane.run(to, true));
+        reading::spawn(to, move |to| lane.run(to, true));
         Sound::new(tag, messages, news).with_end(alive.clone())
     });
     let rest = sound.is_some().then(|| Arc::downgrade(&alive));
-    let (to, messages) = sync_channel(media::AHEAD);
+    let (to, messages) = sync_channel(reading::AHEAD);
     let lane = lane(plan.main, news);
-    media::spawn(to, move |to| lane.run(to, false));
+    reading::spawn(to, move |to| lane.run(to, false));
     let streamed = Streamed { messages, has_end: !args.repeat, keeps_time: false };
     let feed = FilmFeed { streamed, start, rest };
     Ok((Opened::new(origin, feed), sound))

@@ -21,6 +21,9 @@ const NOTE_EVERY: Duration = Duration::from_secs(10);
 const BACKLOG: Duration = Duration::from_millis(50);
 /// The longest time between two of these, so that they do not fill the queues at once.
 const SPREAD_MAX: Duration = Duration::from_millis(5);
+/// The longest time between two readings of clocks, and the most attempts.
+const READ_MAX: Duration = Duration::from_micros(200);
+const READS_MAX: u32 = 5;
 /// The wait from which on a sample keeps the time of its arrival.
 const WAIT_MIN_NS: u64 = 1_000_000;
 
@@ -146,13 +149,28 @@ impl<'a> Session<'a> {
 
 /// Returns the time at which a sample was captured, or arrived and waited for its turn; `None` for the present time.
 pub(super) fn captured(node: &Node, piece: &Piece) -> Option<Timestamp> {
-    let waited = u64::try_from(piece.arrived?.elapsed().as_nanos()).ok()?;
-    let now = node.clock().now();
+    let arrived = piece.arrived?;
+    // Both clocks at one moment: the processor may be taken away between them.
+    let mut read = both(node);
+    for _ in 1..READS_MAX {
+        if read.1.elapsed() < READ_MAX {
+            break;
+        }
+        read = both(node);
+    }
+    let (now, at) = read;
+    let waited = u64::try_from(at.saturating_duration_since(arrived).as_nanos()).ok()?;
     if let Some(captured) = piece.captured {
         return Some(of_camera(now, waited, captured));
     }
     (waited >= WAIT_MIN_NS)
         .then(|| Timestamp { nanos: now.nanos.saturating_sub(waited), error: now.error_byte() })
+}
+
+/// Reads the node's clock and this process's.
+fn both(node: &Node) -> (ClockReading, Instant) {
+    let at = Instant::now();
+    (node.clock().now(), at)
 }
 
 /// Returns the capture time of a sample that arrived `waited` nanoseconds ago.

@@ -1,8 +1,8 @@
 //! The sound of a camera or a film, on a tag of its own next to its pictures.
 
 use super::args::PubArgs;
-use super::media::Message;
 use super::news::News;
+use super::reading::Message;
 use super::session::captured;
 use crate::playback::{declare_with, declared};
 use paceline::{Encoding, Node, Publisher, PutOptions, Tag};

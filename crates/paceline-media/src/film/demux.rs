@@ -1,6 +1,7 @@
 //! The demuxer of a film.
 
 use super::flv::Flv;
+use super::log::{Log, Progress};
 use super::matroska::Matroska;
 use super::mp4::Mp4;
 use super::mpeg::{Program, Transport};
@@ -28,35 +29,6 @@ enum State {
     Transport(Box<Transport>),
     Program(Program),
     Flv(Flv),
-}
-
-/// The tracks that were found, and the damage that was skipped.
-#[derive(Debug, Default)]
-pub(super) struct Log {
-    pub(super) tracks: Vec<FilmTrack>,
-    pub(super) damage: Damage,
-    /// The only track whose units are returned.
-    pub(super) only: Option<usize>,
-}
-
-impl Log {
-    /// Returns true if units of this track are returned.
-    pub(super) fn wants(&self, track: usize) -> bool {
-        self.only.is_none_or(|only| only == track)
-    }
-}
-
-/// The progress of a demuxer.
-#[derive(Debug)]
-pub(super) enum Progress {
-    /// A unit.
-    Unit(FilmUnit),
-    /// Something else was read.
-    Again,
-    /// The bytes that [`Window::want`] names are needed.
-    More,
-    /// The film has ended.
-    Ended,
 }
 
 impl FilmDemuxer {

@@ -1,6 +1,6 @@
 //! Flash video: a tag per unit.
 
-use super::demux::{Log, Progress};
+use super::log::{Log, Progress};
 use super::window::{Look, Window};
 use super::{FilmCodec, FilmKind, FilmTrack, FilmUnit, TimeBase, refuse};
 use crate::audio::AacFormat;

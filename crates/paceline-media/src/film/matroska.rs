@@ -4,7 +4,7 @@ mod block;
 mod element;
 mod entry;
 
-use super::demux::{Log, Progress};
+use super::log::{Log, Progress};
 use super::window::{Look, Window};
 use super::{FilmUnit, TRACKS_MAX, UNIT_MAX, refuse};
 use crate::error::MediaError;

@@ -2,13 +2,14 @@
 //! edit lists and places are mapped here.
 
 mod cursor;
+mod defaults;
 mod edits;
 pub(super) mod entry;
 mod fragment;
 mod movie;
 mod tables;
 
-use super::demux::{Log, Progress};
+use super::log::{Log, Progress};
 use super::window::{FilmAccess, Look, Window};
 use super::{FilmUnit, UNIT_MAX, refuse};
 use crate::error::MediaError;
@@ -231,7 +232,7 @@ impl Mp4 {
         Ok(Progress::Again)
     }
 
-    /// Skips the data of samples, or returns those of a pipe.
+    /// Skips the data of samples, or returns the samples of a pipe.
     fn data(
         &mut self,
         at: u64,

@@ -13,7 +13,7 @@ pub(super) use program::Program;
 pub(super) use psi::crc;
 pub(super) use transport::Transport;
 
-use super::demux::Log;
+use super::log::Log;
 use super::{FilmTrack, FilmTurn, FilmUnit, TRACKS_MAX, TimeBase};
 use crate::damage::Damage;
 use frames::Frames;

@@ -150,6 +150,27 @@ fn a_film_that_ends_anywhere_has_the_units_before_its_end() {
 }
 
 #[test]
+fn presentation_times_are_right_also_if_the_first_part_shows_no_reordering() {
+    let mut film = FilmWriter::new(FilmFormat::Mp4, 1).unwrap();
+    let mut out = Vec::new();
+    for (number, shown) in [0, 1, 4, 2, 3, 7, 5, 6].into_iter().enumerate() {
+        film.push(0, "video/h264", shown * PERIOD_NS, &picture(number == 0, 1)).unwrap();
+        if number == 1 {
+            out.extend(film.part(false).unwrap());
+        }
+    }
+    out.extend(film.part(true).unwrap());
+    let (units, _) = read(&out, FilmAccess::Seek, 500);
+    let shown: Vec<i64> = units.iter().map(|unit| unit.shown).collect();
+    assert_eq!(shown, [0, 1, 4, 2, 3, 7, 5, 6].map(|shown| shown * 3_600));
+    let decode: Vec<i64> = units.iter().map(|unit| unit.decode.unwrap()).collect();
+    assert!(
+        decode.is_sorted() && decode.iter().zip(&shown).all(|(decode, shown)| decode <= shown),
+        "{decode:?}"
+    );
+}
+
+#[test]
 fn samples_of_another_type_are_refused() {
     let mut film = FilmWriter::new(FilmFormat::Mp4, 1).unwrap();
     film.push(0, "video/h264", 0, &picture(true, 1)).unwrap();

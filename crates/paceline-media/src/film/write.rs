@@ -1,5 +1,6 @@
 //! Writing of films that grow: each part can be played when it was written, whatever happens then.
 
+mod entry;
 mod fragment;
 mod lane;
 mod matroska;
@@ -25,8 +26,8 @@ struct Written {
 
 /// Writes a film from samples: fragments of MP4, clusters of Matroska, or packets of MPEG-TS.
 ///
-/// Samples are placed by their capture times, so that pictures and sound are in sync. The film begins at the first sample of all
-/// tracks; pictures begin with a key picture.
+/// Samples are placed by their capture times, so that pictures and sound are in sync. The film begins at the first of the
+/// pictures, which is a key picture, and sound before it is left out.
 ///
 /// ```
 /// use paceline_media::film::{FilmFormat, FilmWriter};
@@ -109,8 +110,7 @@ impl FilmWriter {
         self.begin_ns.is_some() || self.lanes.iter().all(|lane| lane.payload().is_some())
     }
 
-    /// Returns the samples that were left out: pictures before the first key picture, and those of a track that began after the
-    /// film.
+    /// Returns the number of samples that were left out: before the first key picture, or of a track that began after the film.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
@@ -129,10 +129,14 @@ impl FilmWriter {
     /// [`MediaError::Stream`] for values that the format cannot contain, such as a picture above 4 GiB.
     pub fn part(&mut self, all: bool) -> Result<Vec<u8>, MediaError> {
         let mut out = Vec::new();
-        let first = self.lanes.iter().filter_map(Lane::first_ns).min();
+        // Players expect a picture at the beginning.
+        let pictures = self.lanes.iter().filter(|lane| lane.kind() == Some(FilmKind::Pictures));
+        let first = pictures.filter_map(Lane::first_ns).min();
+        let first = first.or_else(|| self.lanes.iter().filter_map(Lane::first_ns).min());
         let Some(first) = self.begin_ns.or(first) else { return Ok(out) };
         let mut units = Vec::new();
         for (number, lane) in self.lanes.iter_mut().enumerate() {
+            self.left_out += lane.begin(first);
             lane.take(number, first, all, &mut units);
         }
         if units.is_empty() {

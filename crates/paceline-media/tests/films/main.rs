@@ -1,6 +1,6 @@
 #![cfg(test)]
-//! Films as ffmpeg and GStreamer write them: the order, number and times of the units of each track equal those of
-//! `ffprobe -show_packets`.
+//! Films as ffmpeg and GStreamer write them: the units of each track have the order, number and times of the
+//! packets of `ffprobe -show_packets`.
 
 mod compare;
 mod made;

@@ -4,8 +4,8 @@ use super::plan::TrackPlan;
 use super::reader::FilmReader;
 use super::units::TrackSamples;
 use crate::publish::input::Place;
-use crate::publish::media::{Message, Streamed};
 use crate::publish::news::News;
+use crate::publish::reading::{Message, Streamed};
 use crate::publish::source::{Next, Piece, Source};
 use paceline_edge::Captured;
 use paceline_media::film::FilmFormat;
@@ -72,7 +72,7 @@ impl Lane {
         let name = self.place.name();
         let mut reader = FilmReader::file(&self.place, self.format)?;
         reader.demuxer.select(self.track.track);
-        // With --loop the film is that of the survey.
+        // With --loop the film ends where the survey ended.
         reader.waits = !self.repeat;
         let mut samples = TrackSamples::default();
         let mut number = 0;
@@ -113,7 +113,7 @@ impl Source for FilmFeed {
                 std::thread::sleep(STOP_SLICE);
                 Ok(Next::Wait)
             }
-            next => Ok(next),
+            next @ (Next::Sample(_) | Next::Wait | Next::End) => Ok(next),
         }
     }
 

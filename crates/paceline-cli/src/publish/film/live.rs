@@ -4,8 +4,8 @@ use super::reader::FilmReader;
 use super::units::TrackSamples;
 use super::{find, missing};
 use crate::publish::input::{Input, Place};
-use crate::publish::media::Message;
 use crate::publish::news::News;
+use crate::publish::reading::Message;
 use crate::publish::sound::Sound;
 use crate::publish::source::Piece;
 use paceline::Tag;
@@ -15,10 +15,12 @@ use paceline_media::film::{FilmFormat, FilmKind};
 use paceline_media::stream::Properties;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Ticks per second of the clock that estimates capture times.
 const CLOCK_HZ: u32 = 90_000;
+/// The longest part that a writer writes at once.
+const BURST_MAX: Duration = Duration::from_secs(6);
 /// Blocks of sound that wait while the first picture is awaited.
 const SOUND_AHEAD: usize = 512;
 
@@ -28,8 +30,33 @@ struct Live {
     reader: FilmReader,
     clock: CaptureClock,
     began: Instant,
+    pace: LivePace,
     pictures: LiveTrack,
     sound: Option<LiveTrack>,
+}
+
+/// The pace of a writer that writes a second at once: units depart at the distances of their times.
+#[derive(Default)]
+struct LivePace {
+    /// The departure of a unit, and its time.
+    first: Option<(Instant, i64)>,
+}
+
+impl LivePace {
+    /// Waits until a unit is due, at most [`BURST_MAX`].
+    fn wait(&mut self, time_ns: i64) {
+        let now = Instant::now();
+        let (begun, first_ns) = *self.first.get_or_insert((now, time_ns));
+        let since = u64::try_from(time_ns.saturating_sub(first_ns)).unwrap_or(0);
+        let left = begun
+            .checked_add(Duration::from_nanos(since))
+            .map(|due| due.saturating_duration_since(now));
+        match left {
+            Some(left) if left <= BURST_MAX => std::thread::sleep(left),
+            // The times have jumped.
+            Some(_) | None => self.first = Some((now, time_ns)),
+        }
+    }
 }
 
 /// A track, with the publisher that takes its samples.
@@ -70,6 +97,7 @@ pub(in crate::publish) fn run(
         reader: FilmReader::pipe(place, input, format, start),
         clock: CaptureClock::new(&[CLOCK_HZ], 0),
         began: Instant::now(),
+        pace: LivePace::default(),
         pictures: LiveTrack::new(FilmKind::Pictures, to.clone(), news),
         sound: sound.map(|sound| sound.0),
     }
@@ -93,6 +121,7 @@ impl Live {
             let Some(sample) = lane.samples.take(&unit, &mut self.reader, &self.name)? else {
                 continue;
             };
+            self.pace.wait(sample.decode_ns.unwrap_or(sample.shown_ns));
             let at = Instant::now();
             let since = u64::try_from(at.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX);
             let ticks = i128::from(sample.shown_ns) * i128::from(CLOCK_HZ) / 1_000_000_000;

@@ -9,7 +9,7 @@ use paceline_media::film::{FilmFormat, FilmKind, FilmTrack, FilmTurn};
 use paceline_media::stream::Properties;
 use paceline_media::{Format, Size};
 
-/// A rate is that of the mean if no two samples are closer than this part of the mean distance.
+/// The rate is the mean rate if no two samples are closer than this part of the mean distance.
 const EVEN: f64 = 0.8;
 const SECOND: f64 = 1e9;
 
@@ -211,7 +211,7 @@ impl Found {
         })
     }
 
-    /// Returns the decoding times that the film does not state: those of presentation in their order.
+    /// Returns the decoding times that the film does not state: the presentation times in ascending order.
     fn order(&self, kind: FilmKind) -> Option<Vec<i64>> {
         if self.decode.iter().all(Option::is_some) && kind == FilmKind::Pictures {
             return None;

@@ -6,7 +6,7 @@ use super::element::{Children, id, number, unsigned};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block<'a> {
     pub(super) track: u64,
-    /// The time less that of the cluster.
+    /// The time from the cluster's time on.
     pub(super) time: i16,
     pub(super) key: bool,
     pub(super) duration: Option<u64>,
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(frames(0x80, b"abc").unwrap(), [b"abc"]);
         assert_eq!(frames(0x84, b"\x02aabbcc").unwrap(), [b"aa", b"bb", b"cc"]);
         assert_eq!(frames(0x82, b"\x02\x01\x02abbccc").unwrap(), [&b"a"[..], b"bb", b"ccc"]);
-        // The second size is that of the first and one more.
+        // The second size is one more than the first.
         assert_eq!(frames(0x86, b"\x02\x81\xc0abbccc").unwrap(), [&b"a"[..], b"bb", b"ccc"]);
         for (flags, bad) in [
             (0x84, &b"\x02aabbc"[..]),

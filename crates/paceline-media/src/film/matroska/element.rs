@@ -67,7 +67,7 @@ impl Element {
         Some(Self { id, header: length + bytes, size })
     }
 
-    /// Returns true if its id has four bytes, as that of the parts of a segment. Damaged bytes rarely look like others.
+    /// Returns true if its id has four bytes, as the parts of a segment have. Damaged bytes rarely look like others.
     pub(super) const fn is_long(self) -> bool {
         self.id > 0xff_ffff
     }

@@ -12,7 +12,7 @@ use mp4_atom::{Atom as _, Av1c, Avcc, Hvcc};
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) number: u64,
-    /// The ticks by which its times precede those of its blocks.
+    /// The ticks by which its times precede its blocks' times.
     pub(super) delay: i64,
     /// The time of a frame, 0 if it is not stated.
     pub(super) duration_ns: u64,

@@ -50,7 +50,7 @@ pub(super) fn parts(list: Option<Elst>, film: u32, track: u32) -> Vec<Part> {
     for entry in entries.into_iter().take(PARTS_MAX) {
         let length = ticks(entry.segment_duration);
         if let Some(media) = entry.media_time {
-            // A length of 0 is that of a film without an end, such as one in fragments.
+            // A film without an end, such as one in fragments, has a length of 0.
             let length = Some(length).filter(|length| *length > 0);
             parts.push(Part { begin, media: i64::try_from(media).unwrap_or(i64::MAX), length });
         }
@@ -70,7 +70,7 @@ pub(super) struct Edited {
     is_sound: bool,
     /// The media that is decoded before a part: a second of sound, in ticks.
     before: i64,
-    /// The time by which decoding times precede those of the tables.
+    /// The time by which decoding times precede the tables' times.
     shift: i64,
     /// The samples that may still be passed over.
     budget: u32,

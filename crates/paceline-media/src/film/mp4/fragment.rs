@@ -1,44 +1,14 @@
 //! Fragments: runs of samples with their times.
 
+use super::defaults::Defaults;
 use super::movie::{Movie, MovieTrack};
 use super::{Boxes, Sample, fields};
-use mp4_atom::{Atom as _, FourCC, Tfdt, Tfhd, Trex, Trun};
+use mp4_atom::{Atom as _, FourCC, Tfdt, Tfhd, Trun};
 
 /// The most samples of a fragment.
 const SAMPLES_MAX: usize = 1_000_000;
 /// The flag of a sample that needs others.
 const NO_KEY: u32 = 0x1_0000;
-
-/// The values of samples that a run does not state.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Defaults {
-    entry: u32,
-    duration: u32,
-    size: u32,
-    flags: u32,
-}
-
-impl From<&Trex> for Defaults {
-    fn from(trex: &Trex) -> Self {
-        Self {
-            entry: trex.default_sample_description_index,
-            duration: trex.default_sample_duration,
-            size: trex.default_sample_size,
-            flags: trex.default_sample_flags,
-        }
-    }
-}
-
-impl Defaults {
-    fn with(self, header: &Tfhd) -> Self {
-        Self {
-            entry: header.sample_description_index.unwrap_or(self.entry),
-            duration: header.default_sample_duration.unwrap_or(self.duration),
-            size: header.default_sample_size.unwrap_or(self.size),
-            flags: header.default_sample_flags.unwrap_or(self.flags),
-        }
-    }
-}
 
 /// A run of samples: its track, and the place of its data.
 struct Place {
@@ -50,7 +20,7 @@ impl Movie {
     /// Reads a `moof` box that begins at `at`. Returns its samples in the reverse order of their places.
     pub(super) fn fragment(&mut self, moof: &[u8], at: u64) -> Result<Vec<Sample>, String> {
         let mut samples = Vec::new();
-        // Without a stated place, data follows that of the track before it.
+        // Without a stated place, data follows the data of the track before.
         let mut end = at;
         for (_, traf) in Boxes(moof).filter(|(kind, _)| *kind == FourCC::new(b"traf")) {
             let header = fields::<Tfhd>(traf)

@@ -1,12 +1,12 @@
 //! The index of a film: its tracks and the samples that they list.
 
+use super::defaults::Defaults;
 use super::edits::{Edited, Part, Timed, parts};
 use super::entry;
-use super::fragment::Defaults;
 use super::tables::Tables;
 use super::{Boxes, MOOV, REPAIR, Sample, fields, find};
 use crate::error::MediaError;
-use crate::film::demux::Log;
+use crate::film::log::Log;
 use crate::film::track::{FilmTrack, FilmTurn, TimeBase};
 use crate::film::{FilmCodec, FilmKind, TRACKS_MAX, refuse};
 use crate::size::Size;
@@ -29,7 +29,7 @@ pub(super) struct MovieTrack {
     pub(super) defaults: Defaults,
     /// The decoding time of the next fragment that states none.
     pub(super) next: i64,
-    /// The time by which decoding times precede those of the fragments.
+    /// The time by which decoding times precede the fragments' times.
     pub(super) shift: i64,
 }
 

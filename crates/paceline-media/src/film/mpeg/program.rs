@@ -5,7 +5,7 @@ use super::kind::StreamKind;
 use super::pes::{PREFIX, Pes};
 use super::{Stream, Wrapped};
 use crate::error::MediaError;
-use crate::film::demux::{Log, Progress};
+use crate::film::log::{Log, Progress};
 use crate::film::window::{Look, Window};
 use crate::film::{FilmKind, FilmUnit, refuse};
 use std::collections::{BTreeMap, VecDeque};

@@ -52,7 +52,7 @@ pub(super) fn programs(section: &[u8]) -> Vec<u16> {
     }
     let entries = section.get(8..section.len().saturating_sub(4)).unwrap_or_default();
     let entries = entries.chunks_exact(4).filter_map(|entry| entry.first_chunk::<4>());
-    // Program 0 is that of the network.
+    // Program 0 names the network's table.
     entries
         .filter(|[n0, n1, ..]| (*n0, *n1) != (0, 0))
         .map(|[_, _, p0, p1]| pid(*p0, *p1))

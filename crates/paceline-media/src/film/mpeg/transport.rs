@@ -4,7 +4,7 @@ use super::pes::{PREFIX, Pes};
 use super::psi::{self, Section};
 use super::{Stream, Wrapped};
 use crate::error::MediaError;
-use crate::film::demux::{Log, Progress};
+use crate::film::log::{Log, Progress};
 use crate::film::window::{Look, Window};
 use crate::film::{FilmUnit, UNIT_MAX, refuse};
 use std::collections::{BTreeMap, VecDeque};

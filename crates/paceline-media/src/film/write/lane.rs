@@ -84,6 +84,25 @@ impl Lane {
         Ok(true)
     }
 
+    /// Returns the medium, once it is known.
+    pub(super) fn kind(&self) -> Option<FilmKind> {
+        self.payload.as_ref().map(Payload::kind)
+    }
+
+    /// Leaves out the sound before the begin of the film. Returns the number of samples.
+    pub(super) fn begin(&mut self, begin_ns: i64) -> u64 {
+        let mut left_out = 0;
+        while self
+            .held
+            .front()
+            .is_some_and(|held| held.duration_ns.is_some() && held.captured_ns < begin_ns)
+        {
+            self.held.pop_front();
+            left_out += 1;
+        }
+        left_out
+    }
+
     /// Moves the samples that no later one precedes in presentation.
     pub(super) fn take(&mut self, lane: usize, begin_ns: i64, all: bool, to: &mut Vec<Written>) {
         let pictures =

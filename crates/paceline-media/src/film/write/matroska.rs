@@ -1,7 +1,7 @@
 //! Matroska: a segment without a size, then clusters.
 
 use super::payload::Payload;
-use super::{Lane, Written, fragment};
+use super::{Lane, Written, entry};
 use crate::audio::Coding;
 use crate::codec::Codec;
 use crate::film::FilmKind;
@@ -126,11 +126,11 @@ fn codec(payload: &Payload) -> (&'static str, Vec<u8>) {
     let mut private = Vec::new();
     let name = match payload {
         Payload::Video { codec: Codec::H264, first, .. } => {
-            let _ = fragment::avcc(first).map(|avcc| avcc.encode_body(&mut private));
+            let _ = entry::avcc(first).map(|avcc| avcc.encode_body(&mut private));
             "V_MPEG4/ISO/AVC"
         }
         Payload::Video { first, .. } => {
-            let _ = fragment::hvcc(first).map(|hvcc| hvcc.encode_body(&mut private));
+            let _ = entry::hvcc(first).map(|hvcc| hvcc.encode_body(&mut private));
             "V_MPEGH/ISO/HEVC"
         }
         Payload::Jpeg { .. } => "V_MJPEG",
