@@ -159,7 +159,7 @@ pub struct SampleDecision {
     /// The samples of a backlogged stream all arrive at 0. Their delay counts from the beginning of the
     /// period, or without a contract from when the sample became the head.
     pub delay: Option<Duration>,
-    /// The bytes sent, including those of a sample that was dropped after its first segments.
+    /// The bytes sent, including the bytes of a sample that was dropped after its first segments.
     pub bytes: u32,
     /// The transmission time of these bytes.
     pub busy: Duration,

@@ -115,18 +115,15 @@ fn apply(change: &Change, settings: &mut Settings, parts: &mut Parts, new: &Sett
 
 /// Returns the differences between `old` and `new`, in the order in which to apply them.
 fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
+    let sources = old.sources != new.sources || !new.sources.is_empty();
     let mut changes = Vec::new();
-    if old.log != new.log {
-        changes.push(Change::Log);
-    }
-    if old.buffers != new.buffers {
-        changes.push(Change::Buffers);
-    }
-    if old.sources != new.sources || !new.sources.is_empty() {
-        changes.push(Change::Sources);
-    }
-    if old.rules != new.rules {
-        changes.push(Change::Rules);
+    for (change, differs) in [
+        (Change::Log, old.log != new.log),
+        (Change::Buffers, old.buffers != new.buffers),
+        (Change::Sources, sources),
+        (Change::Rules, old.rules != new.rules),
+    ] {
+        changes.extend(differs.then_some(change));
     }
     for (key, differs) in [
         ("name", old.name != new.name),

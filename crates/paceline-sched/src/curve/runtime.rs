@@ -33,7 +33,7 @@ impl RuntimeCurve {
 
     /// Replaces this curve by its minimum with `curve` from the origin (`x`, `y`), for later queries.
     ///
-    /// `x` and `y` must not be below those of an earlier call. The result is exact for a concave curve.
+    /// `x` and `y` must not be below the values of an earlier call. The result is exact for a concave curve.
     /// For a convex one that begins with 0 bit/s, it is exact for more than `y` bytes. Copies of other
     /// convex curves can cross, and their minimum then has more than two pieces. In that case this keeps
     /// the copy that is lower in the long run, which is never below the minimum.
@@ -62,7 +62,7 @@ impl RuntimeCurve {
         *self = Self { x: Wide::new(x), y, lift: Wide::new(second.min(curve.lift())) };
     }
 
-    /// Returns the least `x` at which the curve has reached `y` bytes, at least that of the origin.
+    /// Returns the least `x` at which the curve has reached `y` bytes, at least the `x` of the origin.
     pub(crate) fn time_of(&self, curve: &Curve, y: u64) -> u128 {
         let Some(rise) = y.checked_sub(self.y).filter(|&rise| rise > 0) else {
             return self.x.get();

@@ -20,7 +20,7 @@ pub struct Tally {
     /// Samples that the policers rejected. They are not samples of the contract, and belong to no
     /// window.
     pub policed: u64,
-    /// Bytes sent, including those of samples that were dropped after some segments.
+    /// Bytes sent, including the bytes of samples that were dropped after some segments.
     pub bytes: u64,
     /// The transmission time of these bytes.
     pub busy: Duration,
