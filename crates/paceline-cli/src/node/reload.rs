@@ -19,7 +19,7 @@ enum Change {
     Classes(usize, String, Vec<LinkClass>),
     /// The pull buffers changed.
     Buffers,
-    /// The sources changed, or some may have ended.
+    /// The sources changed.
     Sources,
     /// The rules for plain Zenoh programs changed.
     Rules,
@@ -54,6 +54,8 @@ pub(super) fn reload(
     for change in &changes {
         apply(change, settings, parts, &new, node);
     }
+    // Those that have ended start again.
+    parts.sources.set(node, &settings.sources);
     tracing::info!("reloaded {file}: {} keys changed", changes.len());
 }
 
@@ -93,7 +95,6 @@ fn apply(change: &Change, settings: &mut Settings, parts: &mut Parts, new: &Sett
         }
         Change::Sources => {
             settings.sources.clone_from(&new.sources);
-            parts.sources.set(node, &new.sources);
             tracing::info!("sources: now {}", new.sources.len());
         }
         Change::Rules => {
@@ -115,12 +116,11 @@ fn apply(change: &Change, settings: &mut Settings, parts: &mut Parts, new: &Sett
 
 /// Returns the differences between `old` and `new`, in the order in which to apply them.
 fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
-    let sources = old.sources != new.sources || !new.sources.is_empty();
     let mut changes = Vec::new();
     for (change, differs) in [
         (Change::Log, old.log != new.log),
         (Change::Buffers, old.buffers != new.buffers),
-        (Change::Sources, sources),
+        (Change::Sources, old.sources != new.sources),
         (Change::Rules, old.rules != new.rules),
     ] {
         changes.extend(differs.then_some(change));
