@@ -198,3 +198,42 @@ fn films_are_published_from_pipes_and_clear_errors_end_others() {
         "silent.mkv has no sound; its tracks are H.264",
     );
 }
+
+#[test]
+fn a_film_that_grows_is_published_to_its_end() {
+    let test = "a_film_that_grows_is_published_to_its_end";
+    let host = Host::new();
+    if !made(&host, test, "film.mkv") {
+        return;
+    }
+    let _node = host.start_node();
+    let line = "ffmpeg -y -v error -re -i film.mkv -c copy -f matroska -cluster_time_limit 300 -flush_packets 1 grows.mkv";
+    let writer = Running::gathered(shell(&host, line).spawn().unwrap());
+    std::thread::sleep(Duration::from_secs(2));
+    let sent = host.run(&["pub", "cam", "--file", "grows.mkv", "--wait", "0s", "--json"]);
+    assert_eq!((sent.code, writer.ended().code), (Some(0), Some(0)), "{sent:?}");
+    let known = sent.json();
+    let published = known.last().and_then(|line| line["published"].as_u64());
+    assert_eq!(published, Some(100), "{known:?}");
+}
+
+#[test]
+fn the_properties_of_a_film_that_samples_lack_are_reported() {
+    let test = "the_properties_of_a_film_that_samples_lack_are_reported";
+    let host = Host::new();
+    if !made(&host, test, "film.mp4") {
+        return;
+    }
+    let _node = host.start_node();
+    let copy =
+        "ffmpeg -y -v error -ss 0.48 -i film.mp4 -c copy -metadata:s:v:0 rotate=90 turned.mp4";
+    assert!(shell(&host, copy).output().unwrap().status.success());
+    let sent = host.run(&["pub", "cam", "--file", "turned.mp4", "--count", "1", "--wait", "0s"]);
+    for part in [
+        "its pictures are to be shown rotated by 270° clockwise",
+        "it is cut, and 12 pictures before its beginning are published",
+        "its sound (AAC) is not published; --sound TAG publishes it",
+    ] {
+        assert!(sent.stderr.contains(part), "{part}: {sent:?}");
+    }
+}

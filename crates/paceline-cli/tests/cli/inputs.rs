@@ -12,14 +12,15 @@ fn an_unknown_file_type_is_refused_with_the_known_types() {
     let host = Host::new();
     for (name, fix) in [
         ("x.bin", "give --chunk SIZE to publish it in pieces"),
-        ("film.mp4", "-bsf:v h264_mp4toannexb OUT.264"),
+        ("film.mp4", "its beginning is damaged"),
+        ("film.avi", "-c copy OUT.mkv"),
         ("log.mcap", "publish a recording with paceline replay"),
         ("without-end", "give --chunk SIZE"),
     ] {
         std::fs::write(host.path(name), NOISE).unwrap();
         let refused = host.run(&["pub", "t", "--file", name]);
         refused.said(2, &format!("--file {name}: its type is unknown and it is not UTF-8 text"));
-        refused.said(2, fix).said(2, "WAV, Ogg with Opus, .ulg files");
+        refused.said(2, fix).said(2, "WAV, Ogg with Opus, MP4");
     }
     // The binary data starts after 64 KiB of text.
     let mut late = b"line\n".repeat(20_000);

@@ -111,7 +111,7 @@ fn differences(film: &Film, streams: &[Probed], rule: Rule) -> Vec<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "films are made outside the repository")]
-fn read(file: &Path) -> Option<Vec<u8>> {
+pub(crate) fn read(file: &Path) -> Option<Vec<u8>> {
     std::fs::read(file).ok()
 }
 
@@ -136,6 +136,10 @@ fn order_number_and_times_equal_those_of_ffprobe() {
         for access in accesses {
             match film(&bytes, *access, None) {
                 Ok(film) => {
+                    let turned = film.tracks.iter().any(|track| track.turn.degrees == 270);
+                    if turned != (entry.name == "turned.mp4") {
+                        wrong.push(format!("{}: {:?}", entry.name, film.tracks));
+                    }
                     let lines = differences(&film, &streams, entry.rule);
                     wrong.extend(
                         lines.iter().map(|line| format!("{} ({access:?}): {line}", entry.name)),

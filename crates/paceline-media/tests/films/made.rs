@@ -62,6 +62,7 @@ pub(crate) const FILMS: &[Made] = &[
     made("end.mp4", FILE, "ffmpeg -i b.mp4 -t 1 -c copy OUT"),
     made("late_sound.mp4", FILE, "ffmpeg V -itsoffset 0.5 A X -c:a aac OUT"),
     made("late_pictures.mp4", FILE, "ffmpeg -itsoffset 0.3 V A X -c:a aac OUT"),
+    // ffprobe's rotation counts counter-clockwise: this is 90 there, and 270 clockwise.
     made("turned.mp4", FILE, "ffmpeg -i b.mp4 -c copy -metadata:s:v:0 rotate=90 OUT"),
     made("ntsc.mp4", FILE, "ffmpeg W A X -c:a aac OUT"),
     made("odd_ticks.mp4", FILE, "ffmpeg W X -video_track_timescale 1001 OUT"),

@@ -43,7 +43,7 @@ struct Times {
     /// The positions of the first and the last sample that are published.
     first: usize,
     last: usize,
-    /// The samples from the first one on that an edit list excludes.
+    /// The samples that an edit list excludes before the first presented one.
     hidden: usize,
     /// The decoding times, if the film states none.
     order: Option<Vec<i64>>,
@@ -193,7 +193,7 @@ impl Found {
         let times = Times {
             first,
             last,
-            hidden: inside - first,
+            hidden: self.hidden(),
             order: order.clone(),
             zero_ns: *departs.first()?,
             lead_ns,
@@ -209,6 +209,13 @@ impl Found {
             size: self.size,
             times,
         })
+    }
+
+    /// Returns the number of samples that an edit list excludes before the first presented one.
+    fn hidden(&self) -> usize {
+        let times = || self.shown.iter().zip(&self.outside);
+        let begin = times().filter(|(_, outside)| !**outside).map(|(shown, _)| *shown).min();
+        times().filter(|(shown, outside)| **outside && Some(**shown) < begin).count()
     }
 
     /// Returns the decoding times that the film does not state: the presentation times in ascending order.
