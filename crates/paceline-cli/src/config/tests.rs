@@ -110,7 +110,7 @@ const CASES: &[Case] = &[
     ),
     ("[[source]]\ntag = \"a\"\n", 1, &["source 1: 0 of rtsp, rtp, file and test_card: give one"]),
     (
-        "[[source]]\ntag = \"a\"\nfile = \"film.264\"\nloop = 1\n",
+        "[[source]]\ntag = \"a\"\nfile = \"film.264\"\n",
         3,
         &["source 1: file = \"film.264\": must be an absolute path"],
     ),

@@ -38,6 +38,14 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
     let mut out = table::titled(&parts);
     document.nodes.iter().for_each(|node| add_notes(&mut out, node, &names));
     for (node, link) in all_links(document) {
+        if let Some(least) = link.least_capacity_bits_per_s.filter(|bits| *bits > 0) {
+            let (reserved, least) = (show::bits(link.reserved_bits_per_s), show::bits(least));
+            let name = format!("{}.{}", node.name, link.name);
+            let _ = write!(
+                out,
+                "\n{name}: contracts reserve {reserved}, and stay valid down to {least}"
+            );
+        }
         if link.repairs.repeated > 0 || link.repairs.given_up > 0 {
             let _ = write!(out, "\n{}", repaired(&node.name, &link.name, link.repairs));
         }
@@ -272,8 +280,6 @@ fn links(document: &StatusDocument) -> Table {
         ("to", Left),
         ("capacity", Right),
         ("use", Right),
-        ("reserved", Right),
-        ("least capacity", Right),
         ("round trip", Right),
         ("jitter", Right),
         ("loss", Right),
@@ -294,8 +300,6 @@ fn links(document: &StatusDocument) -> Table {
             hops.join(", "),
             capacity(link),
             or_dash(link.use_bits_per_s),
-            show::bits(link.reserved_bits_per_s),
-            or_dash(link.least_capacity_bits_per_s.filter(|bits| *bits > 0)),
             measured(link.least_round_trip),
             measured(link.jitter),
             show::loss(link.loss),
@@ -460,6 +464,7 @@ link        to        tag           form             offered  sent  late     vio
 robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 s ago  3 superseded
 
 operator robot/**: as requested, 47 of 50 in 10 s, 3 lost, 1 late: 3 of 50 lost on link 'thin' of 'robot' (superseded)
+robot.thin: contracts reserve 400 kbit/s, and stay valid down to 1.10 Mbit/s
 robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up
 robot.thin: slow link, operator counts as down after 6.30 s of silence
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
@@ -476,6 +481,7 @@ robot.thin: operator is muted (control flood): 2 times, 900 of its messages drop
         status[0].links[0].muted.clear();
         status[0].links[0].neighbours.clear();
         status[0].links[0].repairs = Repairs::default();
+        status[0].links[0].least_capacity_bits_per_s = None;
         let text = tables(&StatusDocument::new(status));
         assert!(
             text.ends_with("operator robot/**: refused: link 'thin' can't carry it\n"),

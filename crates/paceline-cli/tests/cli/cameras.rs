@@ -169,6 +169,41 @@ fn the_sound_of_a_camera_has_a_tag_of_its_own() {
 }
 
 #[test]
+fn the_pictures_and_the_sound_of_a_camera_become_one_film_and_one_recording() {
+    if missing("the_pictures_and_the_sound_of_a_camera_become_one_film_and_one_recording") {
+        return;
+    }
+    let host = Host::new();
+    let _node = host.start_node();
+    let line = format!(
+        "both={LIVE} audiotestsrc is-live=true ! audioconvert ! audio/x-raw,rate=48000,channels=2 ! voaacenc ! rtpmp4gpay name=pay1"
+    );
+    let camera = Camera::start(&host, &[&line]);
+    let film =
+        ["sub", "cam", "--sound", "mic", "--out", "drive.mp4", "--count", "50", "--timeout", "30s"];
+    let (film, all) = (host.start(&film), host.start(&["record", "**", "--out", "run.mcap"]));
+    host.wait_for_subscriptions(3);
+    let address = camera.address("both");
+    let publisher =
+        host.start(&["pub", "cam", "--rtsp", &address, "--sound", "mic", "--wait", "0s"]);
+    let film = film.ended();
+    assert_eq!(film.code, Some(0), "{film:?}");
+    all.signal(Signal::INT);
+    let all = all.ended();
+    assert_eq!(all.code, Some(0), "{all:?}");
+    publisher.signal(Signal::INT);
+    film::check_both(&host.path("drive.mp4"), 50);
+    let judged = host.run(&["judge", "run.mcap", "--json"]).json();
+    let streams = judged[0]["streams"].as_array().unwrap();
+    let mut found: Vec<(&str, u64)> = streams
+        .iter()
+        .map(|stream| (stream["tag"].as_str().unwrap(), stream["samples"].as_u64().unwrap()))
+        .collect();
+    found.sort_unstable();
+    assert!(matches!(found[..], [("cam", 50..), ("mic", 50..)]), "{found:?}");
+}
+
+#[test]
 fn lost_packets_are_counted_and_no_damaged_picture_passes() {
     if missing("lost_packets_are_counted_and_no_damaged_picture_passes") {
         return;

@@ -159,3 +159,15 @@ pub(crate) fn check_sound(file: &Path) {
         .collect();
     assert!(ran.status.success() && said.is_empty(), "{said:?}");
 }
+
+/// Checks that a film has this many pictures at least and sound, and that ffmpeg decodes it without an error.
+pub(crate) fn check_both(file: &Path, pictures: usize) {
+    let entries = ["-v", "error", "-show_entries", "packet=codec_type", "-of", "csv=p=0"];
+    let probed = Command::new("ffprobe").args(entries).arg(file).output().unwrap();
+    let text = String::from_utf8_lossy(&probed.stdout).into_owned();
+    let count = |medium: &str| text.lines().filter(|line| line.starts_with(medium)).count();
+    assert!(count("video") >= pictures && count("audio") >= pictures, "{text}");
+    let args = ["-v", "error", "-i", arg(file), "-f", "null", "-"];
+    let ran = Command::new("ffmpeg").args(args).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stderr), "");
+}
