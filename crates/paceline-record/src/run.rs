@@ -26,8 +26,8 @@ pub struct RecordedStream {
     pub samples: Vec<(u64, u64)>,
     /// The number of samples that were filled in.
     pub filled: u64,
-    /// The path of the contract, from the publisher's node to the recorder. Without a contract, the first path that was known;
-    /// empty in recordings of earlier versions.
+    /// The path of the contract, from the publisher's node to the recorder. Without a contract, the first path with the most known
+    /// capacities; empty in recordings of earlier versions.
     pub hops: Vec<RecordedHop>,
 }
 
@@ -108,7 +108,11 @@ impl RecordedRun {
             }
             // A contract has its own, with the capacities at its grant.
             RecordedEvent::Path { tag, publisher, hops } => {
-                paths.entry((tag, publisher)).or_insert(hops);
+                let path = paths.entry((tag, publisher)).or_default();
+                // A measured capacity is unknown at first.
+                if path.is_empty() || capacities(&hops) > capacities(path) {
+                    *path = hops;
+                }
             }
             RecordedEvent::Refused { .. }
             | RecordedEvent::Delivered(_)
@@ -123,6 +127,11 @@ impl RecordedRun {
             | RecordedEvent::Gap { .. } => {}
         }
     }
+}
+
+/// Returns the number of links whose capacity is known.
+fn capacities(hops: &[RecordedHop]) -> usize {
+    hops.iter().filter(|hop| hop.capacity_bits_per_s.is_some()).count()
 }
 
 impl RecordedStream {
@@ -179,6 +188,12 @@ mod tests {
         };
         let (mut run, mut paths) = (RecordedRun::default(), BTreeMap::new());
         let key = (tag.clone(), publisher.clone());
+        let unknown = RecordedEvent::Path {
+            tag: tag.clone(),
+            publisher: publisher.clone(),
+            hops: vec![RecordedHop::default()],
+        };
+        run.take(unknown, &mut paths);
         for (event, bits) in [(path(1), 1), (path(2), 1), (granted, 3), (path(4), 3)] {
             run.take(event, &mut paths);
             assert_eq!(paths[&key], hops(bits));

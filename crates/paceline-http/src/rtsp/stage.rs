@@ -1,4 +1,4 @@
-//! What is known about a feed: the answer of its path, and its format.
+//! The state of a feed: the answer of its path, and its format.
 
 use bytes::Bytes;
 use paceline_edge::TrackFormat;
