@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use paceline_media::audio::AacFormat;
 
 /// Longest parameter set in bytes.
 const SET_BYTES_MAX: usize = 4_096;
@@ -127,7 +128,7 @@ impl Bits {
         let index = u8::try_from(self.take(4)?).ok()?;
         let rate = match index {
             RATE_STATED => self.take(24)?,
-            _ => crate::track::aac_rate(index)?,
+            _ => AacFormat::rate_of(index)?,
         };
         let channels = match self.take(4)? {
             0 => Ok(None),

@@ -1,7 +1,8 @@
 //! The samples that players read, and their names in RTP.
 
 use crate::packetize::{AdtsBlock, aac_samples};
-use crate::track::{TrackFormat, aac_index};
+use crate::track::TrackFormat;
+use paceline_media::audio::AacFormat;
 use paceline_media::audio::{AudioFormat, Coding, OpusFormat, opus_micros};
 use paceline_media::{Format, video};
 use std::fmt::Write as _;
@@ -200,9 +201,9 @@ fn h265_parameters(key: &[u8]) -> Option<String> {
 
 /// Returns the parameters of AAC-LC, with its AudioSpecificConfig (ISO/IEC 14496-3, 1.6.2.1).
 fn aac_parameters(rate: u32, channels: u8) -> String {
-    let index = u16::from(aac_index(rate).unwrap_or(4));
-    let channels = if channels == 8 { 7 } else { u16::from(channels) };
-    let config = 2 << 11 | index << 7 | channels << 3;
+    // Only tracks of a known format are served.
+    let format = AacFormat::new(rate, channels).or_else(|| AacFormat::new(44_100, 2));
+    let config = u16::from_be_bytes(format.map_or([0; 2], |format| format.config()));
     format!(
         "streamtype=5;profile-level-id=1;mode=AAC-hbr;sizelength=13;indexlength=3;indexdeltalength=3;config={config:04X}"
     )

@@ -1,5 +1,6 @@
 //! The tracks of a camera that can be published.
 
+use paceline_media::audio::AacFormat;
 use paceline_media::codec::Codec;
 use thiserror::Error;
 
@@ -7,11 +8,6 @@ use thiserror::Error;
 const PICTURES: &str = "H.264, H.265 or JPEG";
 /// The formats of sound that are published.
 const SOUND: &str = "AAC, Opus, PCMU, PCMA or L16";
-/// The sample rates of AAC, by the index in its headers (ISO/IEC 14496-3, table 1.18).
-const AAC_RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
-    7_350,
-];
 /// Most characters of an encoding and its parameters in an error.
 const ENCODING_MAX: usize = 96;
 /// Most tracks that an error names.
@@ -120,7 +116,7 @@ impl TrackFormat {
             ("video", "h265") => Some(Self::H265),
             ("video" | "image", "jpeg") => Some(Self::Jpeg),
             ("audio", "mpeg4-generic") => {
-                (aac_index(rate).is_some() && channels != 7).then_some(Self::Aac { rate, channels })
+                AacFormat::new(rate, channels).map(|_| Self::Aac { rate, channels })
             }
             // The description always has 48,000 Hz and 2 channels (RFC 7587, 7).
             ("audio", "opus") => Some(Self::Opus { channels: channels.min(2) }),
@@ -186,16 +182,6 @@ fn named_encoding(encoding: &str) -> String {
         Some((name, parameters)) => format!("{} {parameters}", name.to_uppercase()),
         None => plain.to_uppercase(),
     }
-}
-
-/// Returns the sample rate of an index in the headers of AAC.
-pub(crate) fn aac_rate(index: u8) -> Option<u32> {
-    AAC_RATES.get(usize::from(index)).copied()
-}
-
-/// Returns the index of a sample rate in the headers of AAC.
-pub(crate) fn aac_index(rate: u32) -> Option<u8> {
-    AAC_RATES.iter().position(|known| *known == rate).and_then(|index| u8::try_from(index).ok())
 }
 
 /// Returns the position and format of the first track of a kind that can be published.

@@ -2,22 +2,17 @@
 
 use super::{RtpEvent, RtpPacket, fits};
 use crate::fault::UnitFault;
-use crate::track::aac_index;
+use paceline_media::audio::AacFormat;
 use std::cmp::Ordering;
 
 /// The samples of a block per channel.
 const BLOCK: i64 = 1_024;
-/// The bytes of an ADTS header.
-const ADTS_BYTES: usize = 7;
-/// The longest ADTS block: its length has 13 bits.
-const ADTS_MAX: usize = 0x1fff;
 
 /// Cuts packets into blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Aac {
-    /// The index of the sample rate.
-    rate: u8,
-    channels: u8,
+    /// Known for each track that was chosen.
+    format: Option<AacFormat>,
     open: Option<Open>,
 }
 
@@ -42,8 +37,7 @@ impl Open {
 
 impl Aac {
     pub(super) fn new(rate: u32, channels: u8) -> Self {
-        let rate = aac_index(rate).unwrap_or_default();
-        Self { rate, channels, open: None }
+        Self { format: AacFormat::new(rate, channels), open: None }
     }
 
     pub(super) fn push(&mut self, packet: &RtpPacket<'_>, events: &mut Vec<RtpEvent>) {
@@ -117,23 +111,8 @@ impl Aac {
     }
 
     fn unit(&self, time: i64, block: &[u8]) -> Result<RtpEvent, &'static str> {
-        let length = block.len() + ADTS_BYTES;
-        let fits = u16::try_from(length).ok().filter(|_| length <= ADTS_MAX && !block.is_empty());
-        let length = fits.ok_or("a block of AAC that is empty or above 8184 bytes")?;
-        let rate = self.rate;
-        let channels = if self.channels == 8 { 7 } else { self.channels };
-        let [high, low] = (length << 5).to_be_bytes();
-        let top = u8::try_from(length >> 11).unwrap_or_default();
-        // MPEG-4, AAC-LC, no CRC; a buffer of any fullness; one block.
-        let header = [
-            0xff,
-            0xf1,
-            0x40 | rate << 2 | channels >> 2,
-            (channels & 3) << 6 | top,
-            high,
-            low | 0x1f,
-            0xfc,
-        ];
-        Ok(RtpEvent::Unit { time, bytes: [&header, block].concat() })
+        let block = self.format.and_then(|format| format.block(block));
+        let bytes = block.ok_or("a block of AAC that is empty or above 8184 bytes")?;
+        Ok(RtpEvent::Unit { time, bytes })
     }
 }

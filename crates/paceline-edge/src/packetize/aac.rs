@@ -1,7 +1,8 @@
 //! AAC in ADTS as RTP (RFC 3640, mode AAC-hbr).
 
 use super::{PacketizeError, Parts};
-use crate::track::{TrackFormat, aac_rate};
+use crate::track::TrackFormat;
+use paceline_media::audio::AacFormat;
 
 /// The bytes of an ADTS header without a checksum.
 const ADTS_BYTES: usize = 7;
@@ -35,8 +36,8 @@ impl<'a> AdtsBlock<'a> {
         if g & 3 != 0 {
             return Err(PacketizeError::Adts("it has several blocks behind one header"));
         }
-        let rate =
-            aac_rate(c >> 2 & 15).ok_or(PacketizeError::Adts("its sample rate is unknown"))?;
+        let rate = AacFormat::rate_of(c >> 2 & 15)
+            .ok_or(PacketizeError::Adts("its sample rate is unknown"))?;
         let channels = match (c & 1) << 2 | d >> 6 {
             0 => return Err(PacketizeError::Adts("its header does not state the channels")),
             7 => 8,

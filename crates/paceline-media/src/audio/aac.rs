@@ -38,6 +38,24 @@ impl AacFormat {
     /// The samples of a block, per channel.
     pub const BLOCK: u32 = 1_024;
 
+    /// Returns the format of a sample rate of the table, in Hz, and 1 to 6 or 8 channels.
+    #[must_use]
+    pub fn new(rate: u32, channels: u8) -> Option<Self> {
+        let index = RATES.iter().position(|known| *known == rate)?;
+        let channels = match channels {
+            1..=6 => channels,
+            8 => 7,
+            _ => return None,
+        };
+        Some(Self { index: u8::try_from(index).ok()?, channels })
+    }
+
+    /// Returns the sample rate in Hz of an index in the headers of AAC.
+    #[must_use]
+    pub fn rate_of(index: u8) -> Option<u32> {
+        RATES.get(usize::from(index)).copied()
+    }
+
     /// Reads a configuration.
     ///
     /// # Errors
