@@ -47,6 +47,7 @@ export async function startNode() {
   for await (const line of createInterface({ input: node.stdout })) {
     return {
       url: JSON.parse(line).http,
+      env,
       run: (args) => all.push(spawn(BINARY, args, { stdio: "ignore", env })),
       async end() {
         await Promise.all(all.map((child) => {

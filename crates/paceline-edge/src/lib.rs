@@ -35,6 +35,7 @@
 
 mod address;
 mod backoff;
+pub mod browser;
 mod clock;
 mod depacketize;
 mod fault;

@@ -108,6 +108,11 @@ impl Access {
         granted.map(|(_, number)| Some(number)).ok_or_else(refused)
     }
 
+    /// Returns true if the token with this number grants changes.
+    pub(super) fn may_change(&self, number: usize) -> bool {
+        self.tokens.get(number).is_some_and(|(grants, _)| *grants == Grants::Change)
+    }
+
     /// Returns a response that stores the token of the query `token=…` as a cookie, and the number of the token, if it
     /// is known.
     pub(super) fn sign_in(&self, path: &str, query: Option<&str>) -> Option<(Answer, usize)> {

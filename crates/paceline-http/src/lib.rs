@@ -17,6 +17,7 @@ mod access;
 mod address;
 mod answer;
 mod api;
+mod browser;
 pub mod change;
 mod events;
 mod far;
@@ -39,6 +40,7 @@ mod source;
 pub mod status;
 mod values;
 mod watched;
+mod websocket;
 
 pub use access::Access;
 pub use address::{HttpAddress, HttpFiles, PORT};

@@ -14,6 +14,9 @@ const MISSING: &str = r#"<!doctype html>
 </html>
 "#;
 
+/// The client for pages: the only file whose name stays while its content changes.
+const CLIENT: &str = "/client.js";
+
 /// Returns the file at `path`, if it exists.
 pub(super) fn find(path: &str) -> Option<Answer> {
     let index = path == "/" || path == "/index.html";
@@ -21,6 +24,7 @@ pub(super) fn find(path: &str) -> Option<Answer> {
     let found = PAGES.iter().find(|(known, _)| *known == name);
     match (found, index) {
         (Some((_, content)), true) => Some(answer::bytes("text/html; charset=utf-8", *content)),
+        (Some((CLIENT, content)), false) => Some(answer::bytes(kind(CLIENT), *content)),
         (Some((name, content)), false) => Some(answer::lasting(kind(name), content)),
         (None, true) => Some(answer::bytes("text/html; charset=utf-8", MISSING)),
         (None, false) => None,

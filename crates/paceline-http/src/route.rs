@@ -5,7 +5,9 @@ use super::api::{Change, Turn, WorldChange};
 use super::served::{Peer, Served, Tick};
 use super::source::Source;
 use super::watched::NoPicture;
-use super::{events, foxglove, metrics, pages};
+use super::websocket::Upgrade;
+use super::{browser, events, foxglove, metrics, pages};
+use crate::browser::BrowserRights;
 use crate::slots::Client;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
@@ -43,6 +45,9 @@ async fn answered(
 ) -> Result<Answer, Problem> {
     if served.foxglove.is_some() {
         return begin_foxglove(served, peer, request);
+    }
+    if [browser::PATH, browser::TRANSPORT_PATH].contains(&request.uri().path()) {
+        return begin_browser(served, peer, request);
     }
     served.guard.check(request.method(), request.headers())?;
     let (path, query) = (request.uri().path().to_owned(), request.uri().query().map(str::to_owned));
@@ -112,7 +117,50 @@ fn begin_foxglove(
         let error = "too many viewers are connected: close one";
         return Err((StatusCode::SERVICE_UNAVAILABLE, error.to_owned()));
     }
-    *peer.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
+    *peer.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(Upgrade::Viewer(upgrade));
+    Ok(answer)
+}
+
+/// Answers a browser that wants to be a peer. A page of this server brings its cookie; another one gives a token.
+fn begin_browser(
+    served: &Served,
+    peer: &Peer,
+    mut request: Request<Incoming>,
+) -> Result<Answer, Problem> {
+    let (mut client, mut rights) = (peer.client, BrowserRights::Change);
+    let token = request.uri().query().and_then(foxglove::token);
+    // A token in the address is no ambient right of a browser, so any page with one may connect.
+    if token.is_none() || served.access.is_none() {
+        served.guard.check(request.method(), request.headers())?;
+    }
+    if let Some(access) = &served.access {
+        let checked = match token {
+            Some(_) => access.check_with(token, request.headers()),
+            None => access.check(request.method(), request.headers()),
+        };
+        if let Err((_, why)) = &checked {
+            served.source.note_refused(&peer.from, request.uri().path(), why);
+        }
+        if let Some(number) = checked? {
+            client = Client::Token(number);
+            rights = if access.may_change(number) { rights } else { BrowserRights::Read };
+        }
+    }
+    peer.slot.admit(client);
+    let Some(browsers) = &served.browsers else {
+        let error = "this server combines several nodes: connect to the port of one of them";
+        return Err((StatusCode::NOT_FOUND, error.to_owned()));
+    };
+    if request.uri().path() == browser::TRANSPORT_PATH {
+        let offered = browsers.offer(rights).ok_or_else(|| {
+            let error = "WebTransport is not served here: use WebSocket";
+            (StatusCode::NOT_FOUND, error.to_owned())
+        })?;
+        let unavailable = |error: anyhow::Error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}"));
+        return Ok(answer::json(&offered.map_err(unavailable)?));
+    }
+    let (answer, upgrade) = browser::upgrade(&mut request, rights, &peer.from)?;
+    *peer.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(Upgrade::Browser(upgrade));
     Ok(answer)
 }
 

@@ -2,10 +2,11 @@
 
 use super::access::Access;
 use super::api::State;
-use super::foxglove::Upgrade;
 use super::guard::Guard;
 use super::history::History;
 use super::source::Source;
+use super::websocket::Upgrade;
+use crate::browser::Browsers;
 use crate::slots::{Client, Slot};
 use hyper::body::Bytes;
 use paceline::Node;
@@ -45,6 +46,8 @@ pub(super) struct Served {
     pub(super) history: Arc<History>,
     /// The node whose samples are served to Foxglove; `None` for the page and the API.
     pub(super) foxglove: Option<Node>,
+    /// The browsers that are peers; `None` if the server is not that of one node.
+    pub(super) browsers: Option<Arc<Browsers>>,
 }
 
 /// The connection that sent a request.
@@ -54,7 +57,7 @@ pub(super) struct Peer {
     /// Its owner while no token says more.
     pub(super) client: Client,
     pub(super) slot: Slot,
-    /// The connection of Foxglove that follows this one.
+    /// The connection of WebSocket that follows this one.
     pub(super) upgrade: Mutex<Option<Upgrade>>,
 }
 

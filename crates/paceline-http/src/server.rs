@@ -2,12 +2,14 @@
 //! them.
 
 use super::access::Access;
+use super::browser::Browsers;
 use super::guard::Guard;
 use super::history::History;
 use super::patience::Patience;
 use super::route;
 use super::served::{Peer, Served, Tick};
 use super::source::{Neighbours, OwnSource, Source};
+use super::websocket::Upgrade;
 use crate::address::HttpAddress;
 use crate::slots::{Client, SlotLimits, Slots};
 use anyhow::Context as _;
@@ -106,10 +108,11 @@ impl HttpServer {
             .build()
             .context("cannot start the HTTP server")?;
         let encrypted = tls.is_some();
+        let at = address.clone();
         let serve = move || {
             runtime.block_on(async {
                 tokio::select! {
-                    done = run(listener, tls, (guard, access), (source, foxglove)) => if let Err(error) = done {
+                    done = run((listener, &at), tls, (guard, access), (source, foxglove)) => if let Err(error) = done {
                         tracing::error!("HTTP: {error}");
                     },
                     _ = stopped => {}
@@ -182,7 +185,7 @@ fn remove_stale(path: &Path) {
 }
 
 async fn run(
-    listener: Listener,
+    (listener, address): (Listener, &HttpAddress),
     tls: Option<Arc<ServerConfig>>,
     (guard, access): (Guard, Option<Access>),
     (source, foxglove): (Arc<dyn Source>, Option<Node>),
@@ -193,7 +196,9 @@ async fn run(
     if foxglove.is_none() {
         tokio::spawn(tick(source.clone(), history.clone(), to));
     }
-    let served = Arc::new(Served { guard, access, source, ticks, history, foxglove });
+    let browsers = source.node().filter(|_| foxglove.is_none());
+    let browsers = browsers.map(|node| Browsers::start(node, address));
+    let served = Arc::new(Served { guard, access, source, ticks, history, foxglove, browsers });
     // After each connection the others run, so that a new one is read before newer ones need its slot.
     let door = Door { tls, served, slots: Slots::new(SlotLimits::USUAL) };
     match listener {
@@ -266,6 +271,8 @@ impl Door {
     fn welcome_tcp(&self, stream: tokio::net::TcpStream, from: SocketAddr) {
         let (peer, ended) = self.enter(from.to_string(), Client::at(from));
         let served = self.served.clone();
+        // Samples of browsers leave at once.
+        let _ = stream.set_nodelay(true);
         match self.tls.clone() {
             Some(tls) => tokio::spawn(until(ended, serve_encrypted(stream, peer, tls, served))),
             None => tokio::spawn(until(ended, serve(stream, peer, served))),
@@ -299,7 +306,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let peer = Arc::new(peer);
-    let (of, node) = (peer.clone(), served.foxglove.clone());
+    let (of, all) = (peer.clone(), served.clone());
     let answer = service_fn(move |request| {
         let (served, peer) = (served.clone(), of.clone());
         async move { Ok::<_, Infallible>(route::answer(&served, &peer, request).await) }
@@ -314,7 +321,17 @@ where
     if let Err(error) = connection.await {
         tracing::debug!("HTTP: a connection ended: {error}");
     }
-    if let Some((upgrade, node)) = peer.take_upgrade().zip(node) {
-        upgrade.serve(node).await;
+    match peer.take_upgrade() {
+        Some(Upgrade::Viewer(viewer)) => {
+            if let Some(node) = all.foxglove.clone() {
+                viewer.serve(node).await;
+            }
+        }
+        Some(Upgrade::Browser(browser)) => {
+            if let Some(browsers) = &all.browsers {
+                browser.serve(browsers).await;
+            }
+        }
+        None => {}
     }
 }

@@ -54,6 +54,11 @@ pub trait Source: Send + Sync + 'static {
     /// Sets a switch; returns false if it does not exist.
     fn turn(&self, switch: &str, on: bool) -> bool;
 
+    /// Returns the node that browsers connect to; `None` if they cannot.
+    fn node(&self) -> Option<Node> {
+        None
+    }
+
     /// Returns the world of `paceline demo world` as JSON; `None` if there is none.
     fn world(&self) -> Option<Bytes> {
         None
@@ -146,6 +151,10 @@ fn json(value: &impl serde::Serialize) -> Result<Bytes, (StatusCode, String)> {
 }
 
 impl Source for OwnSource {
+    fn node(&self) -> Option<Node> {
+        Some(self.node.clone())
+    }
+
     fn note_refused(&self, from: &str, path: &str, why: &str) {
         self.node.audit("http refused", &[("from", from), ("path", path), ("why", why)]);
     }

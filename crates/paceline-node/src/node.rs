@@ -13,6 +13,7 @@ mod outlets;
 mod output;
 mod port;
 mod queue;
+mod report;
 mod scaler;
 mod source;
 mod subscription;
@@ -35,6 +36,7 @@ use bytes::Bytes;
 use lookup::Lookup;
 use neighbour::{Neighbour, Neighbours};
 use outlets::{Ends, Outlets};
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{Control, PublisherSpec, SubscriptionSpec, Ways};
 use paceline_proto::guard::{Flood, Hearing};
 use paceline_proto::link::LinkSpec;
@@ -185,6 +187,24 @@ impl Node {
         self.neighbours.push(Neighbours::default());
         self.touched = true;
         self.links.len() - 1
+    }
+
+    /// Measures the capacity of a link from now on, or follows a fixed one. Ends what the link had before: it is for a link
+    /// without neighbours. Contracts use the stated minimum until the first measurement.
+    pub fn measure_link(&mut self, link: usize, setting: LinkCapacity) {
+        let Some(end) = self.links.get_mut(link) else { return };
+        end.measure(setting);
+        self.control.set_measured(end.name(), true);
+        self.touched = true;
+    }
+
+    /// Forgets a neighbour at once, as if its hop had been silent for too long.
+    pub fn remove_neighbour(&mut self, now: Instant, link: usize, node: NodeId) {
+        let Some(end) = self.links.get_mut(link) else { return };
+        end.link.remove_hop(node);
+        end.touched = true;
+        self.touched = true;
+        self.handle_link_events(now, link);
     }
 
     /// Collects [`Self::accounts`] and the accounts of subscriptions that are added from now on. For tests, because they
@@ -453,8 +473,10 @@ impl Node {
     ) -> Option<u64> {
         let source = self.sources.get_mut(&publisher)?;
         let encoding = source.encoding();
-        let NewSample { captured, kind, payload } = sample;
-        let sample = source.stamper.as_mut()?.stamp(now, captured, kind, encoding, payload);
+        let NewSample { captured, kind, payload, age, doubt } = sample;
+        let mut sample = source.stamper.as_mut()?.stamp(now, captured, kind, encoding, payload);
+        sample.published_at = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
+        sample.doubt = doubt;
         let seq = sample.seq;
         self.touched = true;
         self.used.note(publisher);

@@ -28,6 +28,12 @@ impl Stamper {
         Self { next_seq: 0, grid: CaptureGrid::new(period) }
     }
 
+    /// Returns the number of samples so far.
+    #[must_use]
+    pub const fn stamped(&self) -> u64 {
+        self.next_seq
+    }
+
     /// Returns a sample of `payload` with the next sequence number, published at `now`.
     pub fn stamp(
         &mut self,

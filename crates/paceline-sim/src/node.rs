@@ -172,7 +172,7 @@ impl SimNode {
         let Some(spec) = self.node.publisher(id) else { return };
         let kind = if spec.kind.is_video() { kind_of(&payload) } else { spec.kind };
         let captured = self.clock.stamp(now);
-        self.node.handle_put(now, id, NewSample { captured, kind, payload });
+        self.node.handle_put(now, id, NewSample { captured, kind, ..NewSample::data(payload) });
         self.read(now);
     }
 

@@ -46,6 +46,7 @@
 mod access;
 mod address;
 mod arrival;
+pub mod attach;
 mod buffer;
 mod change;
 mod check;

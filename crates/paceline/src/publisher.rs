@@ -18,7 +18,6 @@ use crate::time::Clock;
 use bytes::Bytes;
 use draft::{Draft, check_encoding, public_tag};
 use event_listener::{EventListener, Listener};
-use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_media::{Format, jpeg, png, ros};
 use paceline_proto::control::PublisherSpec;
 use paceline_proto::ingress::Stamper;
@@ -31,7 +30,7 @@ use paceline_sched::{Late, LossTolerance};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use traffic::{Declared, check_traffic, peak_bytes_per_s};
+use traffic::{Declared, peak_bytes_per_s};
 use video::VideoUnits;
 
 /// Configures and declares a [`Publisher`]. Created by [`Node::publisher`].
@@ -199,6 +198,16 @@ impl<'a> PublisherBuilder<'a> {
         })
     }
 
+    /// Returns the declaration, for a node that the program steps itself ([`paceline_node::Node::publish`]), which has no buffers.
+    ///
+    /// # Errors
+    /// The first wrong value, as [`Self::declare`] reports it.
+    pub fn spec(self) -> Result<PublisherSpec, PublishError> {
+        let mut draft = self.draft?;
+        draft.finish()?;
+        Ok(draft.spec)
+    }
+
     /// Announces the publisher. Every node knows it within one second.
     ///
     /// # Errors
@@ -211,28 +220,17 @@ impl<'a> PublisherBuilder<'a> {
     /// [`PublishError::TooMany`] if the node has too many publishers and subscriptions, and [`PublishError::Closed`] if it
     /// is closed.
     pub fn declare(self) -> Result<Publisher, PublishError> {
-        let Draft { mut spec, kind, mut history, traffic, .. } = self.draft?;
-        check_traffic(&mut spec, traffic)?;
+        let mut draft = self.draft?;
+        draft.finish()?;
+        let Draft { spec, mut history, .. } = draft;
         if spec.latch {
             history = history.or_else(|| Some(History::new().samples(1)));
         }
         // The buffer must exist before the first sample.
         let held = history.map(|history| Buffer::local(self.node, &spec.tag, history));
         let held = held.transpose()?.map(Box::new);
-        let encoding = spec.encoding.as_str();
-        let format: Option<Format> = encoding.parse().ok();
-        let codec = format.and_then(|format| format.codec());
-        spec.kind = kind.unwrap_or(match format {
-            _ if codec.is_some() => Kind::VideoI,
-            Some(_) => Kind::Picture,
-            None if is_sound(encoding) => Kind::Audio,
-            None if spec.latch => Kind::State,
-            None => Kind::Data,
-        });
-        let codec = codec.filter(|_| spec.kind.is_video());
-        if codec.is_some_and(|codec| !codec.has_transcoder()) {
-            spec.unscalable = Some(Unscalable::Codec);
-        }
+        let format: Option<Format> = spec.encoding.as_str().parse().ok();
+        let codec = format.and_then(|format| format.codec()).filter(|_| spec.kind.is_video());
         let video = codec.map(VideoUnits::new);
         let node = self.node.clone();
         let room = node.waiting().clone();
@@ -600,10 +598,6 @@ fn unscalable(format: Format, kind: Kind, payload: &[u8]) -> Option<Option<Unsca
 }
 
 /// Returns true if the encoding is that of blocks of sound, or of packets of Opus.
-fn is_sound(encoding: &str) -> bool {
-    encoding.parse::<AudioFormat>().is_ok() || encoding.parse::<OpusFormat>().is_ok()
-}
-
 impl Drop for Publisher {
     fn drop(&mut self) {
         // End the feedback watches.

@@ -1,11 +1,11 @@
 //! One viewer: its subscriptions and parameters.
 
-use super::Socket;
 use super::channels::{CHANNELS_MAX, Channels, Topic};
 use super::feed::{self, Feed};
 use super::protocol::{self, ClientMessage, ClientSubscription, Level, Parameter};
 use crate::change::{ChangeResult, change};
 use crate::request::ViewerRequest;
+use crate::websocket::Socket;
 use crate::source::ANSWERS_WITHIN;
 use futures_util::{SinkExt as _, StreamExt as _};
 use paceline::status::SubscriptionId;

@@ -2,13 +2,14 @@
 
 use super::queue::{STREAM_QUEUE_MAX, StreamQueue, StreamQueues};
 use core::ops::Bound;
+use paceline_proto::capacity::{AdmittedCapacity, LinkCapacity};
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::RawSample;
 use paceline_proto::{NodeId, ProbeInterval};
-use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
+use paceline_sched::{Capacity, Instant};
 
 /// A link of a [`Node`](super::Node) with its queues.
 #[derive(Debug)]
@@ -23,6 +24,10 @@ pub struct NodeLink {
     pub(super) touched: bool,
     /// The time of the next service without input.
     pub(super) wake: Instant,
+    /// The part of a measured capacity that admission may use; `None` if the capacity is not measured.
+    admitted: Option<AdmittedCapacity>,
+    /// The capacity was measured at least once.
+    is_measured: bool,
 }
 
 /// A replaced stream, and the latest instant to close it.
@@ -44,7 +49,34 @@ impl NodeLink {
             retired: Vec::new(),
             touched: true,
             wake: Instant::FAR,
+            admitted: None,
+            is_measured: false,
         }
+    }
+
+    /// Measures the capacity from now on.
+    pub(super) fn measure(&mut self, setting: LinkCapacity) {
+        self.spec.capacity = Some(setting.first());
+        self.link = Link::new(self.spec.clone());
+        self.link.measure(setting);
+        self.link.set_stamping(true);
+        self.admitted = Some(AdmittedCapacity::new(setting.guaranteed()));
+        self.is_measured = false;
+        self.touched = true;
+    }
+
+    /// Returns the capacity that admission may use from now on, if a measurement has changed it.
+    pub(super) fn poll_capacity(&mut self, now: Instant) -> Option<Capacity> {
+        let admitted = self.admitted.as_mut()?;
+        let found = admitted.follow(now, &self.link.estimate()?)?;
+        self.is_measured = true;
+        Some(found)
+    }
+
+    /// Returns true once a measurement of the capacity may be used for contracts.
+    #[must_use]
+    pub const fn is_measured(&self) -> bool {
+        self.is_measured
     }
 
     /// Returns the name of the link.

@@ -22,6 +22,10 @@ pub struct NewSample {
     pub kind: Kind,
     /// The message.
     pub payload: Bytes,
+    /// The time since it was published elsewhere, for a program that publishes for another one; usually zero.
+    pub age: Duration,
+    /// The true age exceeds `age` by at most this.
+    pub doubt: Duration,
 }
 
 impl NewSample {
@@ -29,7 +33,8 @@ impl NewSample {
     #[must_use]
     pub fn data(payload: impl Into<Bytes>) -> Self {
         let captured = Timestamp { nanos: 0, error: Timestamp::UNKNOWN_ERROR };
-        Self { captured, kind: Kind::Data, payload: payload.into() }
+        let (age, doubt) = (Duration::ZERO, Duration::ZERO);
+        Self { captured, kind: Kind::Data, payload: payload.into(), age, doubt }
     }
 }
 

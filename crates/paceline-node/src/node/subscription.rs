@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) struct SubscriptionEnd {
     pub(super) delivery: Delivery,
     pub(super) account: Option<Box<SubscriptionAccount>>,
+    /// The publishers that it receives.
+    pub(super) publishers: Vec<PublisherId>,
     /// [`Subscriptions::poll_readable`] is about to return it.
     readable: bool,
 }
@@ -69,7 +71,7 @@ pub(super) struct Subscriptions {
 impl Subscriptions {
     pub(super) fn add(&mut self, id: SubscriptionId, delivery: Delivery, accounts: bool) {
         let account = accounts.then(Box::default);
-        self.ends.insert(id, SubscriptionEnd { delivery, account, readable: false });
+        self.ends.insert(id, SubscriptionEnd { delivery, account, publishers: Vec::new(), readable: false });
     }
 
     pub(super) fn remove(&mut self, id: SubscriptionId) -> Option<SubscriptionEnd> {

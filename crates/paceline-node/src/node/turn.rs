@@ -6,7 +6,7 @@ use crate::install::WantedOutputs;
 use paceline_proto::NodeId;
 use paceline_proto::control::{ControlOutput, HopInfo, WayChange};
 use paceline_proto::link::LinkEvent;
-use paceline_sched::Instant;
+use paceline_sched::{Capacity, Instant};
 use std::mem;
 
 /// The most rounds of an iteration. Further work waits for the next one, so that a driver gets its turn.
@@ -88,10 +88,11 @@ impl Node {
         let Some(end) = self.links.get_mut(link) else { return false };
         let mut moved = end.drain_all(now);
         end.link.handle_timeout(now);
-        let events: Vec<_> = std::iter::from_fn(|| end.link.poll_event()).collect();
-        moved |= !events.is_empty();
-        events.into_iter().for_each(|event| self.handle_link_event(now, link, event));
+        moved |= self.handle_link_events(now, link);
         self.close_retired(now, link);
+        if let Some(capacity) = self.links.get_mut(link).and_then(|end| end.poll_capacity(now)) {
+            self.apply_capacity(now, link, capacity);
+        }
         let Some(end) = self.links.get_mut(link) else { return moved };
         let Some(neighbours) = self.neighbours.get_mut(link) else { return moved };
         neighbours.part(|node| end.link.epoch(node) == 0);
@@ -102,6 +103,15 @@ impl Node {
         }
         end.touched = moved;
         end.wake = end.next_service().min(neighbours.next_overdue());
+        moved
+    }
+
+    /// Handles the events of a link. Returns true if there was any.
+    pub(super) fn handle_link_events(&mut self, now: Instant, link: usize) -> bool {
+        let Some(end) = self.links.get_mut(link) else { return false };
+        let events: Vec<_> = std::iter::from_fn(|| end.link.poll_event()).collect();
+        let moved = !events.is_empty();
+        events.into_iter().for_each(|event| self.handle_link_event(now, link, event));
         moved
     }
 
@@ -120,6 +130,20 @@ impl Node {
                 let change = self.ways.down(node, link);
                 self.change_path(now, node, change);
             }
+        }
+    }
+
+    /// Lets admission test every contract on the link again with this capacity.
+    fn apply_capacity(&mut self, now: Instant, link: usize, capacity: Capacity) {
+        let Some(end) = self.links.get_mut(link) else { return };
+        end.spec.capacity = Some(capacity);
+        for node in self.ways.behind(link) {
+            // The path to the node may move to or from this link. If it stays here, its capacity has changed.
+            let mut change = self.ways.up(node, link, Some(capacity));
+            if change == WayChange::Same && self.ways.link(node) == Some(link) {
+                change = WayChange::Up(link);
+            }
+            self.change_path(now, node, change);
         }
     }
 
@@ -170,6 +194,11 @@ impl Node {
                     end.delivery.relax(spec);
                 }
             }
+            ControlOutput::Subscribed { subscription, ref publishers } => {
+                if let Some(end) = self.subscriptions.get_mut(subscription) {
+                    end.publishers.clone_from(publishers);
+                }
+            }
             ControlOutput::InForce { subscription, ref spec }
             | ControlOutput::ChangeRefused { subscription, ref spec, .. } => {
                 if let Some(end) = self.subscriptions.get_mut(subscription) {
@@ -183,7 +212,6 @@ impl Node {
                 }
             }
             ControlOutput::Matching { .. }
-            | ControlOutput::Subscribed { .. }
             | ControlOutput::Refused { .. }
             | ControlOutput::Granted { .. }
             | ControlOutput::Withdrawn { .. }

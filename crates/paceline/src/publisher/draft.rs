@@ -1,11 +1,13 @@
 //! The settings of a publisher, checked as they are made.
 
-use super::traffic::Declared;
+use super::traffic::{Declared, check_traffic};
 use crate::error::{Contradiction, PublishError};
 use crate::history::History;
 use crate::limits::HERTZ_MAX;
+use paceline_media::Format;
+use paceline_media::audio::{AudioFormat, OpusFormat};
 use paceline_proto::control::PublisherSpec;
-use paceline_proto::{Encoding, Kind, Size, Tag};
+use paceline_proto::{Encoding, Kind, Size, Tag, Unscalable};
 use paceline_sched::ContractError;
 use std::time::Duration;
 
@@ -25,6 +27,27 @@ impl Draft {
     pub(super) const fn new(tag: Tag) -> Self {
         let spec = PublisherSpec::new(tag);
         Self { spec, kind: None, history: None, rate_by: None, traffic_by: None, traffic: None }
+    }
+
+    /// Completes the declaration: its traffic and its kind.
+    pub(super) fn finish(&mut self) -> Result<(), PublishError> {
+        check_traffic(&mut self.spec, self.traffic.take())?;
+        let spec = &mut self.spec;
+        let encoding = spec.encoding.as_str();
+        let format: Option<Format> = encoding.parse().ok();
+        let codec = format.and_then(|format| format.codec());
+        spec.kind = self.kind.unwrap_or(match format {
+            _ if codec.is_some() => Kind::VideoI,
+            Some(_) => Kind::Picture,
+            None if is_sound(encoding) => Kind::Audio,
+            None if spec.latch => Kind::State,
+            None => Kind::Data,
+        });
+        let codec = codec.filter(|_| spec.kind.is_video());
+        if codec.is_some_and(|codec| !codec.has_transcoder()) {
+            spec.unscalable = Some(Unscalable::Codec);
+        }
+        Ok(())
     }
 
     pub(super) fn period(
@@ -89,4 +112,8 @@ pub(super) fn public_tag(tag: &str) -> Result<Tag, PublishError> {
         return Err(PublishError::Private(tag.to_string()));
     }
     Ok(tag)
+}
+
+fn is_sound(encoding: &str) -> bool {
+    encoding.parse::<AudioFormat>().is_ok() || encoding.parse::<OpusFormat>().is_ok()
 }

@@ -16,6 +16,7 @@ use paceline_proto::control::{ChangeOutcome, PublisherSpec, SubscriptionSpec, Tr
 use paceline_proto::link::LinkClass;
 use paceline_proto::{NodeId, Pattern, PublisherId, SubscriptionId};
 use paceline_sched::{Capacity, Duration};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, TrySendError};
 
@@ -92,6 +93,8 @@ pub(crate) enum Command {
         classes: Vec<LinkClass>,
         reply: Sender<Result<(), ClassesError>>,
     },
+    /// Connects a node that this process steps itself to the link between the processes of the host; false if there is none.
+    Attach(UnixStream, Sender<bool>),
     Pull(PullCommand),
     Close,
 }

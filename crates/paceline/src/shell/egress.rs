@@ -218,6 +218,7 @@ impl Egress {
                     std::mem::replace(&mut self.transport, *transport).close_aside();
                     self.next_find = now;
                 }
+                Ok(LinkCommand::Attach(stream)) => self.transport.attach(stream),
                 Ok(LinkCommand::Stop) | Err(TryRecvError::Disconnected) => return false,
                 Err(TryRecvError::Empty) => return true,
             }

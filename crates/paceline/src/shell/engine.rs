@@ -350,6 +350,9 @@ impl Engine {
             Command::SetClasses { link, classes, reply } => {
                 let _ = reply.send(self.set_classes(&link, classes));
             }
+            Command::Attach(stream, reply) => {
+                let _ = reply.send(self.attach(stream));
+            }
             Command::Pull(command) => self.handle_pull(now, command),
             Command::Close => {
                 self.closing = true;

@@ -11,6 +11,7 @@ use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,8 @@ pub(crate) enum LinkCommand {
     Classes(Option<Arc<ClassTree>>),
     /// Replaces the transport because this process has become the host's node.
     Reopen(Box<Transport>),
+    /// Accepts a process at the end of a socket pair.
+    Attach(UnixStream),
     /// Traces the samples of a publisher for a while.
     Trace(PublisherId),
     /// Stops the thread because the node closes.

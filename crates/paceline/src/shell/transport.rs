@@ -10,6 +10,7 @@
 
 mod accept;
 mod account;
+mod attach;
 mod cause;
 mod datagram;
 mod datagrams;
@@ -33,6 +34,8 @@ mod unix;
 use crate::address;
 use crate::config::LinkConfig;
 use crate::identity::Introduction;
+pub use attach::{AttachedWriter, Attachment};
+pub use pacer::NoCongestionControl;
 use bytes::Bytes;
 use multicast::PROBE_EVERY;
 pub(crate) use multicast::{GroupView, Multicast};

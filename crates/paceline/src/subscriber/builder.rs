@@ -375,6 +375,15 @@ impl<'a> SubscriberBuilder<'a> {
         self.checked().map(drop)
     }
 
+    /// Returns the request, for a node that the program steps itself ([`paceline_node::Node::subscribe`]). What this node does
+    /// when it delivers (queue, buffer, order, age limits) is not part of it.
+    ///
+    /// # Errors
+    /// The first wrong value, as [`Self::declare`] reports it.
+    pub fn spec(&self) -> Result<SubscriptionSpec, SubscribeError> {
+        Ok(self.checked()?.request())
+    }
+
     fn checked(&self) -> Result<&Draft, SubscribeError> {
         let draft = self.draft.as_ref().map_err(Clone::clone)?;
         draft.check()?;

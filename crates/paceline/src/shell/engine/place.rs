@@ -6,6 +6,7 @@ use super::super::host::Upkeep;
 use super::super::transport::{Inbound, Transport, Unopened};
 use super::Engine;
 use crate::config::LinkConfig;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 impl Engine {
@@ -43,6 +44,14 @@ impl Engine {
                 self.reopen(LinkConfig::connect);
             }
         }
+    }
+
+    /// Accepts a node of this process at the end of a socket pair; returns false if there is no link between the processes of
+    /// the host.
+    pub(super) fn attach(&self, stream: UnixStream) -> bool {
+        let index = self.host.as_ref().map(|(_, index)| *index);
+        let link = index.and_then(|index| self.links.get(index));
+        link.map(|link| link.handle.send(LinkCommand::Attach(stream))).is_some()
     }
 
     fn listen_at_socket(&mut self) {

@@ -8,9 +8,9 @@ use std::time::Instant;
 /// The window in bytes, which is never reached: the peer's credit ends before.
 const WINDOW: u64 = 1 << 30;
 
-/// Creates controllers with a fixed window.
+/// Controllers of QUIC with a fixed window, for connections on which a link paces.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NoCongestionControl;
+pub struct NoCongestionControl;
 
 impl ControllerFactory for NoCongestionControl {
     fn build(self: Arc<Self>, _: Instant, _: u16) -> Box<dyn Controller> {

@@ -5,6 +5,7 @@
 
 use super::accept::accept;
 use super::dial::{Connect, dial};
+use super::handshakes::Handshake;
 use super::proof::Proof;
 use super::shared::{Opened, Shared};
 use super::{Error, cause};
@@ -43,15 +44,22 @@ pub(super) fn listen(shared: &Arc<Shared>, path: &Path) -> Result<(), Error> {
         listener.poll_accept(cx).map_ok(|(stream, _)| stream)
     };
     tokio::spawn(accept(shared.clone(), next, move |shared, stream, began| {
-        let place = place.clone();
-        async move {
-            match opened(&place, stream) {
-                Ok(opened) => shared.serve_incoming(opened, began).await,
-                Err(error) => shared.turned_away(&place, &error.to_string()),
-            }
-        }
+        serve(shared, place.clone(), stream, began)
     }));
     Ok(())
+}
+
+/// Serves a connection that was accepted at `place`.
+pub(super) async fn serve(
+    shared: Arc<Shared>,
+    place: Arc<str>,
+    stream: UnixStream,
+    began: Handshake,
+) {
+    match opened(&place, stream) {
+        Ok(opened) => shared.serve_incoming(opened, began).await,
+        Err(error) => shared.turned_away(&place, &error.to_string()),
+    }
 }
 
 /// Binds a socket, also if a process that has ended left its file behind.
