@@ -5,7 +5,7 @@ export default defineConfig({
     outDir: "../crates/paceline-http/pages/dist",
     emptyOutDir: true,
     target: "es2022",
-    rollupOptions: { input: ["index.html", "world.html"] },
+    rollupOptions: { input: ["index.html", "operator.html", "world.html"] },
     // The page allows itself nothing inline.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

@@ -5,7 +5,7 @@ import { NodeClock, now } from "./clock";
 import { Emitter } from "./emitter";
 import { Publisher } from "./publisher";
 import { Subscription } from "./subscription";
-import type { Declaration, Source, SubscribeRequest } from "./types";
+import type { Declaration, LinkState, Source, SubscribeRequest } from "./types";
 import { Assembler, writeAck, type RawSample } from "./wire";
 
 const PATH = "/api/v1/browser";
@@ -28,6 +28,8 @@ export interface ConnectionEvents {
   up: void;
   /** It is down, for the reason in words. It connects again by itself. */
   down: string;
+  /** The link to this page, once per second. */
+  link: LinkState;
   /** An error that concerns no subscription and no publisher, in words. */
   error: string;
 }
@@ -78,6 +80,8 @@ export class Connection extends Emitter<ConnectionEvents> {
   mayPublish = false;
   /** It is up. */
   isUp = false;
+  /** The newest state of the link; undefined before the first one. */
+  link: LinkState | undefined;
 
   /** Use `connect`. */
   constructor(url: URL, options: ConnectOptions) {
@@ -232,6 +236,9 @@ export class Connection extends Emitter<ConnectionEvents> {
       case "stream":
         this.#readers.set(Number(message["stream"]), message as unknown as Readers);
         return this.#deliverEarly();
+      case "link":
+        this.link = message as unknown as LinkState;
+        return this.emit("link", this.link);
       case "sources":
         this.#questions.get(id)?.resolve(message["sources"] as Source[]);
         this.#questions.delete(id);

@@ -93,6 +93,17 @@ export interface Source {
   size: string | null;
 }
 
+/** The link from the node to this page, in bits per second. */
+export interface LinkState {
+  /** The state of the measurement: unknown, measuring, stable, falling or outage. */
+  state: string;
+  estimate_bits_per_s: number;
+  /** The part that contracts may use. */
+  contracts_bits_per_s: number;
+  /** The part that contracts have reserved. */
+  reserved_bits_per_s: number;
+}
+
 /** What a publisher declares. */
 export interface Declaration {
   tag: string;

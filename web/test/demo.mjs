@@ -68,8 +68,10 @@ export function ls(demo, role) {
   return JSON.parse(execFileSync(BINARY, args, { encoding: "utf8", timeout: LIMIT_MS })).nodes;
 }
 
-export async function startBrowser() {
-  return chromium.launch({ executablePath: BROWSER, args: QUIET });
+/** Starts Chromium without the arguments `without`, and with `more`. */
+export async function startBrowser({ without = [], more = [] } = {}) {
+  const args = [...QUIET.filter((argument) => !without.includes(argument)), ...more];
+  return chromium.launch({ executablePath: BROWSER, args });
 }
 
 /**

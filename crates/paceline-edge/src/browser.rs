@@ -24,6 +24,6 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-pub use event::{BrowserEvent, StreamReaders};
+pub use event::{BrowserEvent, BrowserLink, StreamReaders};
 pub use hub::{BrowserHub, HubOutput, SESSIONS_MAX};
 pub use session::{BrowserSample, SessionId};

@@ -14,17 +14,23 @@ const MISSING: &str = r#"<!doctype html>
 </html>
 "#;
 
-/// The client for pages: the only file whose name stays while its content changes.
+/// The client for pages. Its name stays while its content changes, as those of pages do.
 const CLIENT: &str = "/client.js";
 
 /// Returns the file at `path`, if it exists.
 pub(super) fn find(path: &str) -> Option<Answer> {
     let index = path == "/" || path == "/index.html";
-    let name = if index { "/index.html" } else { path };
+    let name = match path {
+        _ if index => "/index.html",
+        "/operator" => "/operator.html",
+        path => path,
+    };
     let found = PAGES.iter().find(|(known, _)| *known == name);
     match (found, index) {
         (Some((_, content)), true) => Some(answer::bytes("text/html; charset=utf-8", *content)),
-        (Some((CLIENT, content)), false) => Some(answer::bytes(kind(CLIENT), *content)),
+        (Some((name, content)), false) if *name == CLIENT || name.ends_with(".html") => {
+            Some(answer::bytes(kind(name), *content))
+        }
         (Some((name, content)), false) => Some(answer::lasting(kind(name), content)),
         (None, true) => Some(answer::bytes("text/html; charset=utf-8", MISSING)),
         (None, false) => None,

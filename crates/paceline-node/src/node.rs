@@ -198,12 +198,23 @@ impl Node {
         self.touched = true;
     }
 
+    /// Begins a link without neighbours anew: it greets the next one at once, however often it has greeted before.
+    pub fn renew_link(&mut self, link: usize) {
+        if let Some(end) = self.links.get_mut(link) {
+            end.renew();
+            self.touched = true;
+        }
+    }
+
     /// Forgets a neighbour at once, as if its hop had been silent for too long.
     pub fn remove_neighbour(&mut self, now: Instant, link: usize, node: NodeId) {
         let Some(end) = self.links.get_mut(link) else { return };
         end.link.remove_hop(node);
         end.touched = true;
         self.touched = true;
+        if let Some(neighbours) = self.neighbours.get_mut(link) {
+            neighbours.part(|known| end.link.epoch(known) == 0);
+        }
         self.handle_link_events(now, link);
     }
 

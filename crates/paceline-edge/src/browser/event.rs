@@ -1,5 +1,6 @@
 //! What a browser learns about its subscriptions and publishers.
 
+use paceline_proto::capacity::CapacityState;
 use paceline_proto::control::{BestEffort, Grant, Refusal, Warning};
 use paceline_proto::reason::Drops;
 use paceline_proto::{Form, PublisherId};
@@ -25,8 +26,23 @@ pub enum BrowserEvent {
     Matching(u32, bool),
     /// The path to a subscription of another node has granted its request for a publisher of the browser.
     PublisherGranted(u32, Grant),
+    /// The link to the browser, once per second.
+    Link(BrowserLink),
     /// Samples of a subscription were dropped at the browser's node since its begin, by reason.
     Dropped(u32, Drops),
+}
+
+/// The link to a browser.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct BrowserLink {
+    /// The state of the measurement.
+    pub state: CapacityState,
+    /// The measured capacity in bits per second; 0 if nothing is known.
+    pub estimate: u64,
+    /// The part that contracts may use, in bits per second.
+    pub contracts: u64,
+    /// The rate that contracts have reserved, in bits per second.
+    pub reserved: u64,
 }
 
 /// The subscriptions that receive the samples of a stream, by the numbers that the browser gave them.

@@ -1,6 +1,6 @@
 //! The nodes of all browsers of a serving node, and the gate between them and it.
 
-use super::event::{BrowserEvent, StreamReaders};
+use super::event::{BrowserEvent, BrowserLink, StreamReaders};
 use super::session::{BrowserSample, Session, SessionId, SessionOutput};
 use bytes::Bytes;
 use paceline_node::{Node, NodeLink, NodeOutput};
@@ -16,8 +16,10 @@ use std::collections::{BTreeMap, VecDeque};
 pub const SESSIONS_MAX: usize = 64;
 /// The most subscriptions and publishers of a browser.
 const NUMBERS_MAX: usize = 256;
-/// The interval of reports of dropped samples.
+/// The interval of reports of dropped samples, and of looking for hops that were silent for too long.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// A hop that is not up is begun anew at most this often, while its browser shows that it is alive.
+const BEGINS_EVERY: Duration = Duration::from_millis(1_500);
 /// The longest wait for the first measurement of a browser's path.
 const MEASURED_WITHIN: Duration = Duration::from_secs(2);
 /// The link of the gate to the serving node.
@@ -156,6 +158,25 @@ impl BrowserHub {
         }
     }
 
+    /// Handles a sign of life of a browser. If its hop is down, because the page slept or its path was cut, it begins anew
+    /// at once; the greetings of the link alone would be up to 10 s apart.
+    pub fn handle_alive(&mut self, now: Instant, session: SessionId) {
+        let gate = self.gate.id();
+        let Some(session) = self.sessions.get_mut(&session) else { return };
+        let (link, node) = (session.link, session.node.id());
+        let hops = self.gate.links().get(link).into_iter().flat_map(|end| end.link().hops());
+        let is_up = hops.into_iter().any(|(hop, state)| hop == node && state.is_up());
+        if is_up || now.since(session.begun_at) < BEGINS_EVERY {
+            return;
+        }
+        session.begun_at = now;
+        self.gate.remove_neighbour(now, link, node);
+        session.node.remove_neighbour(now, 0, gate);
+        session.node.renew_link(0);
+        self.gate.handle_neighbour(now, link, node);
+        session.node.handle_neighbour(now, 0, gate);
+    }
+
     /// Publishes a sample of a browser. Returns false if it has no such publisher.
     pub fn handle_sample(&mut self, now: Instant, session: SessionId, sample: BrowserSample) -> bool {
         self.sessions.get_mut(&session).is_some_and(|session| session.put(now, sample))
@@ -242,10 +263,41 @@ impl BrowserHub {
         moved |= self.report_ready(now);
         if self.report_at <= now {
             self.report_at = now + REPORT_EVERY;
-            self.sessions.values_mut().for_each(Session::report_drops);
+            self.report(now);
+            self.find(now);
             moved |= self.sessions.values().any(|session| !session.events.is_empty());
         }
         moved
+    }
+
+    /// Reports drops, and the links of browsers whose path is measured.
+    fn report(&mut self, now: Instant) {
+        let status = self.gate.status(now);
+        for session in self.sessions.values_mut() {
+            session.report_drops();
+            let Some(row) = status.links.get(session.link) else { continue };
+            let Some(found) = row.measured.filter(|_| session.unmeasured_until.is_none()) else {
+                continue;
+            };
+            session.events.push_back(BrowserEvent::Link(BrowserLink {
+                state: found.state,
+                estimate: found.estimate_bits_per_s,
+                contracts: found.contracts_bits_per_s,
+                reserved: row.reserved_bits_per_s,
+            }));
+        }
+    }
+
+    /// Greets neighbours again that were forgotten, because they were silent for long: a page slept, or its path was cut.
+    fn find(&mut self, now: Instant) {
+        if let Some(serving) = self.serving {
+            self.gate.handle_neighbour(now, UPLINK, serving);
+        }
+        let gate = self.gate.id();
+        for session in self.sessions.values_mut() {
+            self.gate.handle_neighbour(now, session.link, session.node.id());
+            session.node.handle_neighbour(now, 0, gate);
+        }
     }
 
     /// Reports browsers whose path is measured. Before that, a contract would be refused for a capacity that nobody knows.

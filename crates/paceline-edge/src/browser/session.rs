@@ -45,6 +45,8 @@ pub(super) struct Session {
     pub(super) node: Node,
     /// The index of its link at the gate.
     pub(super) link: usize,
+    /// The time at which its hop was begun.
+    pub(super) begun_at: Instant,
     /// The latest time to wait for the first measurement; `None` once it is there.
     pub(super) unmeasured_until: Option<Instant>,
     /// The number of the next message.
@@ -70,6 +72,7 @@ impl Session {
         Self {
             node,
             link,
+            begun_at: now,
             unmeasured_until: None,
             next: 0,
             in_flight: BTreeMap::new(),

@@ -240,3 +240,38 @@ fn a_browser_that_leaves_makes_room_for_another() {
     let known = world.serving.control().nodes().count();
     assert_eq!(known, 3, "the serving node, the gate and the last browser");
 }
+
+#[test]
+fn a_page_that_sleeps_for_a_minute_continues_when_it_wakes() {
+    let mut world = World::new(5_000_000, Duration::from_millis(5));
+    let pose = world.serving.publish(world.now, PublisherSpec::new(Tag::new("robot/pose").unwrap()));
+    world.run(Duration::from_secs(2), |_| {});
+    world.hub.subscribe(world.now, world.session, (1, wants("robot/*"))).unwrap();
+    world.run(Duration::from_secs(1), |_| {});
+    // Nothing is acknowledged, and samples go on.
+    let asleep = world.messages.len();
+    for _ in 0..600 {
+        world.path.down.clear();
+        world.path.up.clear();
+        world.serving.handle_put(world.now, pose, NewSample::data(vec![7; 1_000]));
+        world.run(Duration::from_millis(100), |world| world.path.down.clear());
+    }
+    let sent = world.messages[asleep..].iter().map(Bytes::len).sum::<usize>();
+    assert!(sent < 600_000, "{sent} bytes for a page that sleeps");
+    world.hub.handle_alive(world.now, world.session);
+    let woke = world.now;
+    let is_up = |world: &World| world.serving.control().nodes().count() == 3;
+    while !is_up(&world) && world.now.since(woke) < Duration::from_secs(20) {
+        world.run(Duration::from_millis(10), |_| {});
+    }
+    let took = world.now.since(woke);
+    assert!(took < Duration::from_millis(500), "its node is known again after {took}");
+    world.run(Duration::from_millis(100), |_| {});
+    world.messages.clear();
+    for _ in 0..10 {
+        world.serving.handle_put(world.now, pose, NewSample::data("awake"));
+        world.run(Duration::from_millis(50), |_| {});
+    }
+    let samples = world.messages.iter().filter(|bytes| bytes.windows(5).any(|part| part == b"awake"));
+    assert_eq!(samples.count(), 10);
+}

@@ -13,9 +13,13 @@ use paceline_proto::Carrier;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 /// The texts that wait for the connection besides those of the hub.
 const ANSWERS_MAX: usize = 64;
+/// A connection without any message for this time is dead. A page asks for the time every two seconds, and in the background
+/// once per minute.
+const SILENT_MAX: Duration = Duration::from_secs(150);
 /// The most publishers in an answer.
 const SOURCES_MAX: usize = 1_024;
 
@@ -56,7 +60,7 @@ pub(super) async fn run(
     let connection = Connection { node: &browsers.node, inbox, session, rights, answers };
     loop {
         let message = tokio::select! {
-            message = reader.next() => message,
+            message = timeout(SILENT_MAX, reader.next()) => message.ok().flatten(),
             // The hub has closed the session.
             _ = &mut writing => break,
         };
@@ -117,7 +121,10 @@ impl Connection<'_> {
         let arrived = frame::micros(now());
         let session = self.session;
         let (id, done) = match serde_json::from_str(text) {
-            Ok(Request::Ping { at }) => return self.answer(protocol::pong(at, arrived)).await,
+            Ok(Request::Ping { at }) => {
+                self.answer(protocol::pong(at, arrived)).await;
+                return self.give(Input::Alive(session)).await;
+            }
             Ok(Request::Subscribe { id, tag, want, fresh_ms }) => {
                 let spec = words::of_fields(&want).and_then(|words| self.wanted(&tag, &words, fresh_ms));
                 (Some(id), spec.map(|spec| Input::Subscribe(session, id, Box::new(spec))))

@@ -36,6 +36,7 @@ pub(super) enum Out {
 pub(super) enum Input {
     Open { name: String, carrier: Carrier, reply: oneshot::Sender<Result<Opened, String>> },
     Binary(SessionId, Bytes, BrowserRights),
+    Alive(SessionId),
     Subscribe(SessionId, u32, Box<SubscriptionSpec>),
     Unsubscribe(SessionId, u32),
     Publish(SessionId, u32, Box<PublisherSpec>),
@@ -271,6 +272,7 @@ impl Task {
                 let done = self.hub.publish(now, session, (id, *spec));
                 self.report(session, id, done);
             }
+            Input::Alive(session) => self.hub.handle_alive(now, session),
             Input::Unsubscribe(session, id) => self.hub.unsubscribe(now, session, id),
             Input::Unpublish(session, id) => self.hub.unpublish(now, session, id),
             Input::Close(session) => self.close(session),

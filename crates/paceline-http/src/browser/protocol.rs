@@ -169,6 +169,13 @@ pub(super) fn event(event: &BrowserEvent) -> String {
         BrowserEvent::PublisherGranted(id, granted) => {
             json!({"op": "publisher_granted", "id": id, "grant": grant(granted)})
         }
+        BrowserEvent::Link(link) => json!({
+            "op": "link",
+            "state": link.state.name(),
+            "estimate_bits_per_s": link.estimate,
+            "contracts_bits_per_s": link.contracts,
+            "reserved_bits_per_s": link.reserved,
+        }),
         BrowserEvent::Dropped(id, drops) => {
             let by_reason: Map<String, Value> =
                 drops.iter().map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();

@@ -65,6 +65,12 @@ impl NodeLink {
         self.touched = true;
     }
 
+    /// Begins the link anew.
+    pub(super) fn renew(&mut self) {
+        self.link = Link::new(self.spec.clone());
+        self.touched = true;
+    }
+
     /// Returns the capacity that admission may use from now on, if a measurement has changed it.
     pub(super) fn poll_capacity(&mut self, now: Instant) -> Option<Capacity> {
         let admitted = self.admitted.as_mut()?;
