@@ -1,6 +1,6 @@
 // What carries the messages: WebTransport, or WebSocket where that is refused.
 
-/** What a carrier calls. */
+/** The calls of a carrier. */
 export interface CarrierListener {
   text(message: string): void;
   binary(message: ArrayBuffer): void;

@@ -26,7 +26,7 @@ export interface Want {
   importance?: number;
 }
 
-/** A subscription: a tag or pattern, and what is asked for. */
+/** A request for a tag or pattern. */
 export interface SubscribeRequest extends Want {
   /** The tag, or a pattern such as `robot/*`. */
   tag: string;
@@ -104,7 +104,7 @@ export interface LinkState {
   reserved_bits_per_s: number;
 }
 
-/** What a publisher declares. */
+/** The declaration of a publisher. */
 export interface Declaration {
   tag: string;
   /** The media type, such as `application/json`; bytes if left out. */

@@ -96,8 +96,8 @@ export class Assembler {
   readonly #open = new Map<number, Map<number, Unfinished>>();
   readonly #orders = new Map<number, Order>();
 
-  /** `isOrdered` is true if the carrier keeps the order and loses nothing. */
-  constructor(readonly isOrdered: boolean) {}
+  /** `isOrdered` is true if the carrier keeps the order and loses nothing; `clock` is the time in milliseconds. */
+  constructor(readonly isOrdered: boolean, readonly clock = () => performance.now()) {}
 
   /** Takes a message. Returns its number; calls `found` with each sample that can be delivered. */
   take(message: ArrayBuffer, found: (sample: RawSample) => void): number {
@@ -125,7 +125,7 @@ export class Assembler {
   release(found: (sample: RawSample) => void): boolean {
     let waits = false;
     for (const order of this.#orders.values()) {
-      const due = [...order.held].filter(([, { at }]) => performance.now() - at >= HOLD_MS).map(([number]) => number);
+      const due = [...order.held].filter(([, { at }]) => this.clock() - at >= HOLD_MS).map(([number]) => number);
       if (due.length > 0) this.#advance(order, Math.max(...due) + 1, found);
       waits ||= order.held.size > 0;
     }
@@ -147,7 +147,7 @@ export class Assembler {
       if (order.done.size <= DONE_MAX) break;
       order.done.delete(old);
     }
-    order.held.set(number, { sample, at: performance.now() });
+    order.held.set(number, { sample, at: this.clock() });
     if (order.next === -1) order.next = number;
     this.#advance(order, order.next, found);
   }

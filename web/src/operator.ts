@@ -19,7 +19,7 @@ const options = new URLSearchParams(location.search);
 const COMMANDS = options.get("commands") ?? "robot/velocity";
 /** The tags that are shown. */
 const PATTERN = options.get("tags") ?? "**";
-/** What the camera is asked for: an elastic contract, so that steering stays when the link gets thin. */
+/** The request for the camera: an elastic contract, so that steering stays when the link gets thin. */
 const CAMERA: Want = {
   maxHz: Number(options.get("max_hz") ?? 15),
   minHz: 2,

@@ -1,4 +1,4 @@
-// What the operator commands: by a stick on the screen, keys, or a gamepad.
+// The commands of the operator: by a stick on the screen, keys, or a gamepad.
 
 /** A command: forward and to the left, each -1 to 1. */
 export interface Command {

@@ -73,21 +73,51 @@ test("a request beyond the path is refused before the first sample, with an offe
   assert.equal(got.received, 0);
 });
 
-test("pictures are shown on a canvas at the requested rate and size", { timeout: LIMIT_MS }, async () => {
-  const got = await page.evaluate(async () => {
-    const canvas = document.body.appendChild(document.createElement("canvas"));
-    const pictures = connection.subscribe({ tag: "robot/camera", maxHz: 10, size: "160x120", withinMs: 500 });
-    const screen = new Screen(pictures, canvas);
-    const grant = await pictures.answer;
-    await new Promise((done) => setTimeout(done, 3000));
-    const { counts } = screen;
-    screen.close();
-    pictures.close();
-    return { grant, counts, size: [canvas.width, canvas.height] };
+for (const carrier of ["websocket", "webtransport"]) {
+  test(`pictures are shown at the requested rate and size over ${carrier}`, { timeout: LIMIT_MS }, async () => {
+    const got = await page.evaluate(async (carrier) => {
+      const other = await connect(undefined, { carrier });
+      const canvas = document.body.appendChild(document.createElement("canvas"));
+      const pictures = other.subscribe({ tag: "robot/camera", maxHz: 10, size: "160x120", withinMs: 500 });
+      const screen = new Screen(pictures, canvas);
+      const grant = await pictures.answer;
+      await new Promise((done) => setTimeout(done, 3000));
+      const { counts } = screen;
+      const used = other.carrier;
+      other.close();
+      return { used, grant, counts, size: [canvas.width, canvas.height] };
+    }, carrier);
+    assert.equal(got.used, carrier);
+    assert.deepEqual(got.size, [160, 120], JSON.stringify(got));
+    assert.ok(got.counts.shown >= 22 && got.counts.shown <= 33, JSON.stringify(got));
+    assert.equal(got.counts.errors, 0);
   });
-  assert.deepEqual(got.size, [160, 120], JSON.stringify(got));
-  assert.ok(got.counts.shown >= 22 && got.counts.shown <= 33, JSON.stringify(got));
-  assert.equal(got.counts.errors, 0);
+}
+
+test("video is decoded by the page", { timeout: LIMIT_MS }, async () => {
+  const coder = spawn("ffmpeg", ["-loglevel", "error", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=20", "-c:v", "libx264", "-tune", "zerolatency", "-g", "20", "-pix_fmt", "yuv420p", "-f", "h264", "-"], { stdio: ["ignore", "pipe", "inherit"] });
+  const pub = spawn(BINARY, ["pub", "robot/video", "-", "--hz", "20"], { stdio: ["pipe", "ignore", "ignore"], env: node.env });
+  pub.stdin.on("error", () => undefined);
+  coder.stdout.pipe(pub.stdin);
+  try {
+    const got = await page.evaluate(async () => {
+      const canvas = document.body.appendChild(document.createElement("canvas"));
+      const video = connection.subscribe({ tag: "robot/video" });
+      const screen = new Screen(video, canvas);
+      let why = "";
+      screen.onerror = (error) => { why = error; };
+      for (let turn = 0; turn < 200 && screen.counts.shown < 40; turn += 1) await new Promise((done) => setTimeout(done, 100));
+      const { counts } = screen;
+      screen.close();
+      video.close();
+      return { counts, why, size: [canvas.width, canvas.height] };
+    });
+    assert.ok(got.counts.shown >= 40 && got.counts.errors === 0, JSON.stringify(got));
+    assert.deepEqual(got.size, [320, 240]);
+  } finally {
+    coder.kill("SIGKILL");
+    pub.kill("SIGKILL");
+  }
 });
 
 test("a wrong request names the field, and disturbs nothing else", { timeout: LIMIT_MS }, async () => {

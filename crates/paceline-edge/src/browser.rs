@@ -25,5 +25,6 @@ mod session;
 mod tests;
 
 pub use event::{BrowserEvent, BrowserLink, StreamReaders};
+pub use frame::BrowserSample;
 pub use hub::{BrowserHub, HubOutput, SESSIONS_MAX};
-pub use session::{BrowserSample, SessionId};
+pub use session::SessionId;

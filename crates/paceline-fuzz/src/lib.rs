@@ -22,6 +22,7 @@
     reason = "a body is a test: it panics to report a failure"
 )]
 
+mod browser;
 mod control;
 mod files;
 mod film;
@@ -45,6 +46,7 @@ mod tags;
 mod video;
 mod wire;
 
+pub use browser::browser;
 pub use control::control;
 pub use files::{png, sound, ulog, wav};
 pub use film::film;
@@ -107,4 +109,5 @@ pub const BODIES: &[FuzzBody] = &[
     body("player", 2_000, player),
     body("packetize", 2_000, packetize),
     body("film", 500, film),
+    body("browser", 5_000, browser),
 ];

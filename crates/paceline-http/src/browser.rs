@@ -3,6 +3,7 @@
 //! The nodes of the browsers are values of [`paceline_edge::browser`]; this module is their I/O: a WebSocket for each browser, and
 //! one task that steps all of them.
 
+mod browsers;
 mod carrier;
 mod connection;
 mod hub;
@@ -11,7 +12,7 @@ mod timer;
 mod transport;
 mod words;
 
-pub(crate) use hub::Browsers;
+pub(crate) use browsers::Browsers;
 
 use super::answer::Answer;
 use super::guard::Refused;
@@ -34,9 +35,7 @@ const WAITING_MAX: usize = 4 << 20;
 const PLACE: WebSocketPlace = WebSocketPlace {
     instead: "this path is for connect() of /client.js: see docs/guides/browser.md",
     protocols: PROTOCOL,
-    choose: |offered| {
-        offered.split(',').any(|one| one.trim() == PROTOCOL).then_some(PROTOCOL)
-    },
+    choose: |offered| offered.split(',').any(|one| one.trim() == PROTOCOL).then_some(PROTOCOL),
 };
 
 /// The rights of a browser.
@@ -74,7 +73,7 @@ impl BrowserUpgrade {
         if let Some(socket) = connected(self.upgraded, (MESSAGE_MAX, WAITING_MAX)).await {
             let (to, from) = socket.split();
             let ends = (BrowserReader::Socket(from), BrowserWriter::Socket(to));
-            connection::run(ends, browsers, self.rights, &self.from).await;
+            connection::run(ends, &browsers.hub, self.rights, &self.from).await;
         }
     }
 }

@@ -14,7 +14,7 @@ const MISSING: &str = r#"<!doctype html>
 </html>
 "#;
 
-/// The client for pages. Its name stays while its content changes, as those of pages do.
+/// The client for pages. Its name stays while its content changes, like the name of a page.
 const CLIENT: &str = "/client.js";
 
 /// Returns the file at `path`, if it exists.

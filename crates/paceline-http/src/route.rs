@@ -2,10 +2,9 @@
 
 use super::answer::{self, Answer};
 use super::api::{Change, Turn, WorldChange};
-use super::served::{Peer, Served, Tick};
+use super::served::{Peer, Served, Tick, Upgrade};
 use super::source::Source;
 use super::watched::NoPicture;
-use super::websocket::Upgrade;
 use super::{browser, events, foxglove, metrics, pages};
 use crate::browser::BrowserRights;
 use crate::slots::Client;
@@ -156,7 +155,8 @@ fn begin_browser(
             let error = "WebTransport is not served here: use WebSocket";
             (StatusCode::NOT_FOUND, error.to_owned())
         })?;
-        let unavailable = |error: anyhow::Error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}"));
+        let unavailable =
+            |error: anyhow::Error| (StatusCode::SERVICE_UNAVAILABLE, format!("{error:#}"));
         return Ok(answer::json(&offered.map_err(unavailable)?));
     }
     let (answer, upgrade) = browser::upgrade(&mut request, rights, &peer.from)?;

@@ -5,8 +5,8 @@ use super::api::State;
 use super::guard::Guard;
 use super::history::History;
 use super::source::Source;
-use super::websocket::Upgrade;
-use crate::browser::Browsers;
+use crate::browser::{BrowserUpgrade, Browsers};
+use crate::foxglove::ViewerUpgrade;
 use crate::slots::{Client, Slot};
 use hyper::body::Bytes;
 use paceline::Node;
@@ -46,8 +46,16 @@ pub(super) struct Served {
     pub(super) history: Arc<History>,
     /// The node whose samples are served to Foxglove; `None` for the page and the API.
     pub(super) foxglove: Option<Node>,
-    /// The browsers that are peers; `None` if the server is not that of one node.
-    pub(super) browsers: Option<Arc<Browsers>>,
+    /// The browsers that are peers; `None` if the server combines several nodes.
+    pub(super) browsers: Option<Browsers>,
+}
+
+/// A connection that is about to leave HTTP.
+pub(super) enum Upgrade {
+    /// For Foxglove.
+    Viewer(ViewerUpgrade),
+    /// For a browser with contracts.
+    Browser(BrowserUpgrade),
 }
 
 /// The connection that sent a request.

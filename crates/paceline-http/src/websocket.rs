@@ -1,8 +1,6 @@
 //! Connections that leave HTTP for the WebSocket protocol (RFC 6455).
 
 use super::answer::{self, Answer};
-use super::browser::BrowserUpgrade;
-use super::foxglove::ViewerUpgrade;
 use super::guard::Refused;
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
@@ -17,14 +15,6 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 /// A connection after the upgrade.
 pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
-
-/// A connection that is about to leave HTTP.
-pub(crate) enum Upgrade {
-    /// For Foxglove.
-    Viewer(ViewerUpgrade),
-    /// For a browser with contracts.
-    Browser(BrowserUpgrade),
-}
 
 /// The texts and protocols of a place that serves WebSocket.
 pub(crate) struct WebSocketPlace {
@@ -41,7 +31,10 @@ impl WebSocketPlace {
     ///
     /// # Errors
     /// Returns the status and the reason if it is no such request.
-    pub(crate) fn begin<B>(&self, request: &mut Request<B>) -> Result<(Answer, OnUpgrade), Refused> {
+    pub(crate) fn begin<B>(
+        &self,
+        request: &mut Request<B>,
+    ) -> Result<(Answer, OnUpgrade), Refused> {
         let bad = |error: String| (StatusCode::BAD_REQUEST, error);
         let headers = request.headers();
         if !has_word(headers, UPGRADE, "websocket") || !has_word(headers, CONNECTION, "upgrade") {

@@ -15,7 +15,6 @@
 //! The browser answers with messages 1, an acknowledgement (count 2 · numbers 4 each), and 2, a sample of its own (publisher 4 · published 8 ·
 //! bound of the error 8 · captured 8 · kind 1 · bytes).
 
-use super::session::BrowserSample;
 use bytes::{Buf as _, Bytes};
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{Place, SampleHead, Segment, stream_place};
@@ -33,6 +32,23 @@ const SAMPLE_HEAD: usize = 1 + 4 + 3 * 8 + 1;
 const HEAD: usize = 4 + 8;
 /// The most acknowledgements in a message.
 const ACKS_MAX: usize = 4_096;
+
+/// A sample that a browser publishes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BrowserSample {
+    /// The browser's number of the publisher.
+    pub publisher: u32,
+    /// The time since the browser published it.
+    pub age: Duration,
+    /// The true age exceeds `age` by at most this.
+    pub bound: Duration,
+    /// The capture time since 1970 by the browser's clock.
+    pub captured: Duration,
+    /// The kind.
+    pub kind: Kind,
+    /// The message.
+    pub payload: Bytes,
+}
 
 /// A stream that a frame opens or closes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -66,7 +82,8 @@ pub enum InMessage {
 /// # Errors
 /// Returns an error if the frame is malformed, which none of a link is.
 pub fn write(now: Instant, number: u32, frame: &Bytes) -> Result<OutMessage, WireError> {
-    let mut out = OutMessage { bytes: Vec::with_capacity(frame.len().max(HEAD)), streams: Vec::new() };
+    let mut out =
+        OutMessage { bytes: Vec::with_capacity(frame.len().max(HEAD)), streams: Vec::new() };
     out.bytes.extend_from_slice(&number.to_le_bytes());
     put_time(micros(now), &mut out.bytes);
     let mut reader = Reader::new(frame.clone());
@@ -121,9 +138,7 @@ impl OutMessage {
 fn put_head(now: Instant, head: &SampleHead, last: bool, out: &mut Vec<u8>) {
     let attachment = head.attachment.as_deref();
     let bound = head.doubt.map(|doubt| doubt.as_micros() as f64);
-    out.push(
-        u8::from(last) | u8::from(attachment.is_some()) << 1 | u8::from(bound.is_some()) << 2,
-    );
+    out.push(u8::from(last) | u8::from(attachment.is_some()) << 1 | u8::from(bound.is_some()) << 2);
     put_time(micros(now) - head.age.as_micros() as f64, out);
     bound.iter().for_each(|bound| put_time(*bound, out));
     put_time((head.captured.nanos / 1_000) as f64, out);
@@ -161,8 +176,8 @@ fn len(bytes: usize) -> [u8; 4] {
 /// Reads a binary message of a browser that arrives at `now`; `None` if it is malformed.
 #[must_use]
 pub fn read(now: Instant, mut bytes: Bytes) -> Option<InMessage> {
-    match bytes.first()? {
-        &ACK => {
+    match *bytes.first()? {
+        ACK => {
             bytes.advance(1);
             let count = usize::from(bytes.try_get_u16_le().ok()?);
             if count > ACKS_MAX || bytes.len() != 4 * count {
@@ -170,7 +185,7 @@ pub fn read(now: Instant, mut bytes: Bytes) -> Option<InMessage> {
             }
             Some(InMessage::Ack((0..count).map_while(|_| bytes.try_get_u32_le().ok()).collect()))
         }
-        &SAMPLE if bytes.len() >= SAMPLE_HEAD => {
+        SAMPLE if bytes.len() >= SAMPLE_HEAD => {
             bytes.advance(1);
             let publisher = bytes.try_get_u32_le().ok()?;
             let (published, bound) = (bytes.try_get_f64_le().ok()?, bytes.try_get_f64_le().ok()?);
@@ -180,7 +195,14 @@ pub fn read(now: Instant, mut bytes: Bytes) -> Option<InMessage> {
             let age = whole(micros(now) - published)?;
             let bound = whole(bound)?;
             let captured = whole(captured)?;
-            Some(InMessage::Sample(BrowserSample { publisher, age, bound, captured, kind, payload: bytes }))
+            Some(InMessage::Sample(BrowserSample {
+                publisher,
+                age,
+                bound,
+                captured,
+                kind,
+                payload: bytes,
+            }))
         }
         _ => None,
     }
@@ -193,7 +215,11 @@ fn whole(micros: f64) -> Option<Duration> {
     if !micros.is_finite() || micros > MOST {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "within the limits above")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "within the limits above"
+    )]
     let nanos = (micros.max(0.0) * 1_000.0) as u64;
     Some(Duration::from_nanos(nanos))
 }

@@ -1,14 +1,15 @@
 //! The nodes of all browsers of a serving node, and the gate between them and it.
 
 use super::event::{BrowserEvent, BrowserLink, StreamReaders};
-use super::session::{BrowserSample, Session, SessionId, SessionOutput};
+use super::frame::BrowserSample;
+use super::session::{Session, SessionId, SessionOutput};
 use bytes::Bytes;
 use paceline_node::{Node, NodeLink, NodeOutput};
-use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::Carrier;
+use paceline_proto::NodeId;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{ControlOutput, PublisherSpec, SubscriptionSpec, Topic};
 use paceline_proto::link::LinkSpec;
-use paceline_proto::NodeId;
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -35,7 +36,7 @@ pub enum HubOutput {
     /// The subscriptions that receive a stream. It precedes the messages that follow.
     Readers(SessionId, StreamReaders),
     /// An event for a browser.
-    Event(SessionId, BrowserEvent),
+    Event(SessionId, Box<BrowserEvent>),
     /// The path of a browser is measured, or could not be within 2 s: it may request contracts.
     Ready(SessionId),
     /// A browser has not taken its events for long: the connection has to end.
@@ -178,7 +179,12 @@ impl BrowserHub {
     }
 
     /// Publishes a sample of a browser. Returns false if it has no such publisher.
-    pub fn handle_sample(&mut self, now: Instant, session: SessionId, sample: BrowserSample) -> bool {
+    pub fn handle_sample(
+        &mut self,
+        now: Instant,
+        session: SessionId,
+        sample: BrowserSample,
+    ) -> bool {
         self.sessions.get_mut(&session).is_some_and(|session| session.put(now, sample))
     }
 
@@ -364,7 +370,7 @@ impl BrowserHub {
             self.outputs.push_back(HubOutput::Stalled(id));
         }
         let events = session.events.drain(..);
-        self.outputs.extend(events.map(|event| HubOutput::Event(id, event)));
+        self.outputs.extend(events.map(|event| HubOutput::Event(id, Box::new(event))));
         moved
     }
 }

@@ -1,14 +1,14 @@
 //! One browser: its node, the frames that it has not acknowledged, and its numbers of subscriptions and publishers.
 
 use super::event::{BrowserEvent, StreamReaders};
-use super::frame::{self, OutMessage, StreamChange};
+use super::frame::{self, BrowserSample, OutMessage, StreamChange};
 use bytes::Bytes;
 use paceline_node::{NewSample, Node, NodeOutput};
 use paceline_proto::control::{ControlOutput, PublisherSpec, SubscriptionSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::Drops;
-use paceline_proto::{Kind, NodeId, PublisherId, SubscriptionId, Timestamp};
-use paceline_sched::{Duration, Instant};
+use paceline_proto::{NodeId, PublisherId, SubscriptionId, Timestamp};
+use paceline_sched::Instant;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The number of a browser at its hub.
@@ -21,23 +21,6 @@ const QUEUE: usize = 64;
 const IN_FLIGHT_MAX: usize = 4_096;
 /// The most events that wait for the browser. It has not read for a long time then, and the connection has to end.
 const EVENTS_MAX: usize = 4_096;
-
-/// A sample that a browser publishes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BrowserSample {
-    /// The browser's number of the publisher.
-    pub publisher: u32,
-    /// The time since the browser published it.
-    pub age: Duration,
-    /// The true age exceeds `age` by at most this.
-    pub bound: Duration,
-    /// The capture time since 1970 by the browser's clock.
-    pub captured: Duration,
-    /// The kind.
-    pub kind: Kind,
-    /// The message.
-    pub payload: Bytes,
-}
 
 /// One browser.
 #[derive(Debug)]
@@ -99,7 +82,8 @@ impl Session {
                     let key = SourceKey { publisher, form };
                     let known = self.streams.get(&stream).is_some_and(|(known, _)| *known == key);
                     if !known {
-                        self.streams.retain(|other, _| frame::place(*other) != frame::place(stream));
+                        self.streams
+                            .retain(|other, _| frame::place(*other) != frame::place(stream));
                         self.streams.insert(stream, (key, None));
                     }
                     self.is_changed = true;
@@ -282,7 +266,8 @@ impl Session {
         let mut changed = Vec::new();
         for (stream, (key, known)) in &mut self.streams {
             let readers = self.node.readers(*key).into_iter();
-            let mut readers: Vec<u32> = readers.filter_map(|id| numbers.get(&id).copied()).collect();
+            let mut readers: Vec<u32> =
+                readers.filter_map(|id| numbers.get(&id).copied()).collect();
             readers.sort_unstable();
             // Before the node has arranged the stream, the browser keeps its samples.
             if known.as_ref() == Some(&readers) || (known.is_none() && readers.is_empty()) {
@@ -314,9 +299,5 @@ pub(super) enum SessionOutput {
     /// A frame to the gate.
     Frame(Bytes),
     /// A question of another node.
-    Asked {
-        request: u64,
-        from: NodeId,
-        body: Bytes,
-    },
+    Asked { request: u64, from: NodeId, body: Bytes },
 }

@@ -4,8 +4,8 @@ use super::frame;
 use super::*;
 use bytes::Bytes;
 use paceline_node::{NewSample, Node, NodeOutput};
-use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::Carrier;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::link::LinkSpec;
 use paceline_proto::{NodeId, Pattern, Tag};
@@ -52,7 +52,8 @@ impl World {
         hub.connect(now, SERVING);
         let auto = LinkCapacity::Measured { min: None, max: None };
         let session = hub.open(now, (BROWSER, "browser"), (auto, Carrier::Ordered)).unwrap();
-        let path = Path { bits_per_s, delay, free_at: now, down: VecDeque::new(), up: VecDeque::new() };
+        let path =
+            Path { bits_per_s, delay, free_at: now, down: VecDeque::new(), up: VecDeque::new() };
         Self {
             now,
             serving,
@@ -85,14 +86,15 @@ impl World {
                     }
                     HubOutput::Message(_, bytes) => {
                         let bits = (bytes.len() as u64 + 60) * 8;
-                        let time = Duration::from_nanos(bits * 1_000_000_000 / self.path.bits_per_s);
+                        let time =
+                            Duration::from_nanos(bits * 1_000_000_000 / self.path.bits_per_s);
                         self.path.free_at = self.path.free_at.max(now) + time;
                         let number = u32::from_le_bytes(*bytes.first_chunk().unwrap());
                         self.path.down.push_back((self.path.free_at + self.path.delay, number));
                         self.messages.push(bytes);
                     }
                     HubOutput::Readers(_, readers) => self.readers.push(readers),
-                    HubOutput::Event(_, event) => self.events.push(event),
+                    HubOutput::Event(_, event) => self.events.push(*event),
                     HubOutput::Ready(_) => self.ready_at = Some(now),
                     HubOutput::Stalled(_) => panic!("it reads"),
                 }
@@ -111,7 +113,8 @@ impl World {
             let next = self.serving.poll_timeout().at.min(self.hub.poll_timeout());
             let next = self.path.down.front().map_or(next, |(at, _)| next.min(*at));
             let next = self.path.up.front().map_or(next, |(at, _)| next.min(*at));
-            self.now = next.clamp(self.now + Duration::from_micros(10), self.now + Duration::from_millis(1));
+            self.now = next
+                .clamp(self.now + Duration::from_micros(10), self.now + Duration::from_millis(1));
             while self.path.down.front().is_some_and(|(at, _)| *at <= self.now) {
                 let (at, number) = self.path.down.pop_front().unwrap();
                 self.path.up.push_back((at + self.path.delay, number));
@@ -132,7 +135,8 @@ fn wants(pattern: &str) -> SubscriptionSpec {
 fn a_browser_is_a_node_with_a_measured_link() {
     let mut world = World::new(5_000_000, Duration::from_millis(10));
     let started = world.now;
-    let pose = world.serving.publish(world.now, PublisherSpec::new(Tag::new("robot/pose").unwrap()));
+    let pose =
+        world.serving.publish(world.now, PublisherSpec::new(Tag::new("robot/pose").unwrap()));
     world.run(Duration::from_secs(3), |_| {});
     let ready = world.ready_at.unwrap().since(started);
     assert!(ready < Duration::from_secs(2), "measured after {ready}");
@@ -165,21 +169,24 @@ fn a_contract_beyond_the_path_of_the_browser_is_refused_with_an_offer() {
     let scan = world.serving.publish(world.now, spec);
     world.run(Duration::from_secs(3), |_| {});
     assert!(world.ready_at.is_some());
-    let within = |ms| SubscriptionSpec { within: Some(Duration::from_millis(ms)), ..wants("robot/scan") };
+    let within =
+        |ms| SubscriptionSpec { within: Some(Duration::from_millis(ms)), ..wants("robot/scan") };
     world.hub.subscribe(world.now, world.session, (1, within(300))).unwrap();
     let put = |world: &mut World| {
         world.serving.handle_put(world.now, scan, NewSample::data(vec![7; 10_000]));
     };
     world.run(Duration::from_secs(1), |_| {});
-    let refusal = world.events.iter().find_map(|event| match event {
-        BrowserEvent::Refused(1, refusal) => Some(refusal.clone()),
-        _ => None,
+    let refusal = world.events.iter().find_map(|event| {
+        if let BrowserEvent::Refused(1, refusal) = event { Some(refusal.clone()) } else { None }
     });
     let refusal = refusal.unwrap_or_else(|| panic!("no refusal: {:?}", world.events));
     assert!(refusal.to_string().contains("browser-1"), "{refusal}");
     put(&mut world);
     // Four of 50 samples per second fit.
-    let rate = paceline_proto::Rate { max_millihertz: std::num::NonZeroU32::new(4_000), ..paceline_proto::Rate::ALL };
+    let rate = paceline_proto::Rate {
+        max_millihertz: std::num::NonZeroU32::new(4_000),
+        ..paceline_proto::Rate::ALL
+    };
     let mut fits = within(500);
     fits.form.rate = rate;
     world.hub.subscribe(world.now, world.session, (2, fits)).unwrap();
@@ -204,7 +211,8 @@ fn samples_of_a_browser_have_the_age_of_their_way() {
     }
     bytes.push(0);
     bytes.extend_from_slice(b"left");
-    let Some(frame::InMessage::Sample(sample)) = frame::read(world.now, bytes.clone().into()) else {
+    let Some(frame::InMessage::Sample(sample)) = frame::read(world.now, bytes.clone().into())
+    else {
         panic!("no sample");
     };
     assert_eq!((sample.age, sample.bound), (Duration::from_millis(30), Duration::from_millis(5)));
@@ -244,7 +252,8 @@ fn a_browser_that_leaves_makes_room_for_another() {
 #[test]
 fn a_page_that_sleeps_for_a_minute_continues_when_it_wakes() {
     let mut world = World::new(5_000_000, Duration::from_millis(5));
-    let pose = world.serving.publish(world.now, PublisherSpec::new(Tag::new("robot/pose").unwrap()));
+    let pose =
+        world.serving.publish(world.now, PublisherSpec::new(Tag::new("robot/pose").unwrap()));
     world.run(Duration::from_secs(2), |_| {});
     world.hub.subscribe(world.now, world.session, (1, wants("robot/*"))).unwrap();
     world.run(Duration::from_secs(1), |_| {});
@@ -272,6 +281,7 @@ fn a_page_that_sleeps_for_a_minute_continues_when_it_wakes() {
         world.serving.handle_put(world.now, pose, NewSample::data("awake"));
         world.run(Duration::from_millis(50), |_| {});
     }
-    let samples = world.messages.iter().filter(|bytes| bytes.windows(5).any(|part| part == b"awake"));
+    let samples =
+        world.messages.iter().filter(|bytes| bytes.windows(5).any(|part| part == b"awake"));
     assert_eq!(samples.count(), 10);
 }

@@ -1,6 +1,5 @@
 //! What carries the messages of a browser: a WebSocket, or WebTransport.
 
-use super::hub::Out;
 use crate::websocket::Socket;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::stream::{SplitSink, SplitStream};
@@ -15,6 +14,13 @@ const BINARY: u32 = 1 << 31;
 const HEAD: usize = 4;
 /// The bytes of one read.
 const READ_BYTES: usize = 64 << 10;
+
+/// A message to a browser.
+#[derive(Debug)]
+pub(super) enum Out {
+    Text(String),
+    Binary(Bytes),
+}
 
 /// A message of a browser.
 #[derive(Debug)]
@@ -32,7 +38,7 @@ pub(super) enum BrowserReader {
 /// The messages to a browser.
 pub(super) enum BrowserWriter {
     Socket(SplitSink<Socket, Message>),
-    Transport(Session, SendStream),
+    Transport(Box<(Session, SendStream)>),
 }
 
 /// The records of a stream, and datagrams.
@@ -50,7 +56,9 @@ impl BrowserReader {
             Self::Socket(socket) => loop {
                 match socket.next().await? {
                     Ok(Message::Binary(bytes)) => return Some(Arrived::Binary(bytes)),
-                    Ok(Message::Text(text)) => return Some(Arrived::Text(text.as_str().to_owned())),
+                    Ok(Message::Text(text)) => {
+                        return Some(Arrived::Text(text.as_str().to_owned()));
+                    }
                     Ok(Message::Close(_)) | Err(_) => return None,
                     Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
                 }
@@ -119,14 +127,7 @@ impl BrowserWriter {
                 };
                 socket.send(message).await.is_ok()
             }
-            Self::Transport(session, stream) => match message {
-                // A path with small packets carries a longer one in order.
-                Out::Binary(bytes) if bytes.len() <= session.max_datagram_size() => {
-                    session.send_datagram(bytes).is_ok()
-                }
-                Out::Binary(bytes) => write_record(stream, BINARY, &bytes).await,
-                Out::Text(text) => write_record(stream, 0, text.as_bytes()).await,
-            },
+            Self::Transport(ends) => send_over(ends, message).await,
         }
     }
 
@@ -134,11 +135,23 @@ impl BrowserWriter {
     pub(super) async fn close(mut self) {
         match &mut self {
             Self::Socket(socket) => drop(socket.close().await),
-            Self::Transport(session, stream) => {
+            Self::Transport(ends) => {
+                let (session, stream) = ends.as_mut();
                 let _ = stream.shutdown().await;
                 session.close(0, b"");
             }
         }
+    }
+}
+
+async fn send_over((session, stream): &mut (Session, SendStream), message: Out) -> bool {
+    match message {
+        // A path with small packets carries a longer one in order.
+        Out::Binary(bytes) if bytes.len() <= session.max_datagram_size() => {
+            session.send_datagram(bytes).is_ok()
+        }
+        Out::Binary(bytes) => write_record(stream, BINARY, &bytes).await,
+        Out::Text(text) => write_record(stream, 0, text.as_bytes()).await,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The connection of one browser.
 
-use super::carrier::{Arrived, BrowserReader, BrowserWriter};
-use super::hub::{Browsers, Input, Opened, Out};
+use super::carrier::{Arrived, BrowserReader, BrowserWriter, Out};
+use super::hub::{HubTask, Input, Opened};
 use super::protocol::{self, Request, SourceLine};
 use super::timer::now;
 use super::{BrowserRights, words};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-/// The texts that wait for the connection besides those of the hub.
+/// The answers that wait for the connection.
 const ANSWERS_MAX: usize = 64;
 /// A connection without any message for this time is dead. A page asks for the time every two seconds, and in the background
 /// once per minute.
@@ -35,11 +35,11 @@ struct Connection<'a> {
 /// Serves a browser until either side ends the connection.
 pub(super) async fn run(
     (mut reader, mut writer): (BrowserReader, BrowserWriter),
-    browsers: &Browsers,
+    hub: &HubTask,
     rights: BrowserRights,
     from: &str,
 ) {
-    let inbox = browsers.inbox();
+    let inbox = hub.inbox();
     let carrier = match &reader {
         BrowserReader::Socket(_) => Carrier::Ordered,
         BrowserReader::Transport(_) => Carrier::Datagrams,
@@ -53,11 +53,11 @@ pub(super) async fn run(
         }
     };
     let may_publish = rights == BrowserRights::Change;
-    let welcome = protocol::welcome(browsers.node.name(), &id.to_string(), may_publish);
+    let welcome = protocol::welcome(hub.node.name(), &id.to_string(), may_publish);
     let (answers, waiting) = mpsc::channel(ANSWERS_MAX);
     let _ = answers.send(welcome).await;
     let mut writing = tokio::spawn(write(writer, out, waiting));
-    let connection = Connection { node: &browsers.node, inbox, session, rights, answers };
+    let connection = Connection { node: &hub.node, inbox, session, rights, answers };
     loop {
         let message = tokio::select! {
             message = timeout(SILENT_MAX, reader.next()) => message.ok().flatten(),
@@ -76,11 +76,7 @@ pub(super) async fn run(
     writing.abort();
 }
 
-async fn open(
-    inbox: &mpsc::Sender<Input>,
-    from: &str,
-    carrier: Carrier,
-) -> Result<Opened, String> {
+async fn open(inbox: &mpsc::Sender<Input>, from: &str, carrier: Carrier) -> Result<Opened, String> {
     let (reply, answer) = oneshot::channel();
     let name = format!("browser {from}");
     let _ = inbox.send(Input::Open { name, carrier, reply }).await;
@@ -126,7 +122,8 @@ impl Connection<'_> {
                 return self.give(Input::Alive(session)).await;
             }
             Ok(Request::Subscribe { id, tag, want, fresh_ms }) => {
-                let spec = words::of_fields(&want).and_then(|words| self.wanted(&tag, &words, fresh_ms));
+                let spec =
+                    words::of_fields(&want).and_then(|words| self.wanted(&tag, &words, fresh_ms));
                 (Some(id), spec.map(|spec| Input::Subscribe(session, id, Box::new(spec))))
             }
             Ok(Request::Unsubscribe { id }) => (Some(id), Ok(Input::Unsubscribe(session, id))),
@@ -156,7 +153,12 @@ impl Connection<'_> {
     }
 
     /// Returns the subscription of a request.
-    fn wanted(&self, tag: &str, words: &str, fresh_ms: Option<f64>) -> Result<SubscriptionSpec, String> {
+    fn wanted(
+        &self,
+        tag: &str,
+        words: &str,
+        fresh_ms: Option<f64>,
+    ) -> Result<SubscriptionSpec, String> {
         let wish = wish_in(words)?;
         let mut builder = wish.apply(self.node.subscriber(tag));
         if let Some(limit) = fresh_ms {

@@ -1,9 +1,8 @@
 //! The task that steps the nodes of all browsers.
 
+use super::carrier::Out;
 use super::timer::{FineTimer, now};
-use super::transport::{Offered, TransportServer};
 use super::{BrowserRights, protocol};
-use crate::address::HttpAddress;
 use bytes::Bytes;
 use paceline::Node;
 use paceline::attach::{AttachedWriter, Attachment};
@@ -14,7 +13,7 @@ use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,13 +23,6 @@ const INPUTS_MAX: usize = 1_024;
 const OUT_MAX: usize = 8_192;
 /// The pause before the gate connects to its node again.
 const AGAIN: Duration = Duration::from_millis(500);
-
-/// A message to a browser.
-#[derive(Debug)]
-pub(super) enum Out {
-    Text(String),
-    Binary(Bytes),
-}
 
 /// An input of the task.
 pub(super) enum Input {
@@ -51,37 +43,15 @@ pub(super) struct Opened {
     pub(super) out: mpsc::Receiver<Out>,
 }
 
-/// The browsers of a server. Their task starts with the first one.
-pub(crate) struct Browsers {
+/// The task that steps the nodes of browsers. It starts with the first one.
+pub(super) struct HubTask {
     pub(super) node: Node,
     inbox: Mutex<Option<mpsc::Sender<Input>>>,
-    /// The server of WebTransport; `None` on a unix socket, or if its port is in use.
-    transport: Option<Arc<TransportServer>>,
 }
 
-impl Browsers {
-    /// Serves browsers for a node, next to an HTTP server at this address. Call it on the runtime that serves them.
-    pub(crate) fn start(node: Node, address: &HttpAddress) -> Arc<Self> {
-        let transport = match address {
-            HttpAddress::Unix(_) => None,
-            HttpAddress::Tcp(address) => match TransportServer::open(*address) {
-                Ok(server) => Some(Arc::new(server)),
-                Err(error) => {
-                    tracing::info!("no WebTransport, browsers use WebSocket: {error:#}");
-                    None
-                }
-            },
-        };
-        let browsers = Arc::new(Self { node, inbox: Mutex::new(None), transport });
-        if let Some(server) = browsers.transport.clone() {
-            tokio::spawn(server.run(browsers.clone()));
-        }
-        browsers
-    }
-
-    /// Returns what a page needs for WebTransport; `None` if it is not served.
-    pub(crate) fn offer(&self, rights: BrowserRights) -> Option<anyhow::Result<Offered>> {
-        Some(self.transport.as_ref()?.offer(rights))
+impl HubTask {
+    pub(super) const fn new(node: Node) -> Self {
+        Self { node, inbox: Mutex::new(None) }
     }
 
     /// Returns the inputs of the task. Starts it if it does not run.
@@ -227,9 +197,8 @@ impl Task {
         let id = NodeId(u64::from_le_bytes(*first));
         let capacity = LinkCapacity::Measured { min: None, max: None };
         let session = self.hub.open(now(), (id, name), (capacity, carrier));
-        let session = session.ok_or_else(|| {
-            format!("{SESSIONS_MAX} browsers are connected: close one")
-        })?;
+        let session =
+            session.ok_or_else(|| format!("{SESSIONS_MAX} browsers are connected: close one"))?;
         let (sender, out) = mpsc::channel(OUT_MAX);
         self.out.insert(session, sender);
         Ok(Opened { session, id, out })

@@ -62,7 +62,8 @@ pub(super) struct SourceLine {
 
 /// Returns the first message: the versions of the protocol, and the nodes.
 pub(super) fn welcome(serving: &str, id: &str, may_publish: bool) -> String {
-    json!({"op": "welcome", "version": 1, "node": serving, "id": id, "may_publish": may_publish}).to_string()
+    json!({"op": "welcome", "version": 1, "node": serving, "id": id, "may_publish": may_publish})
+        .to_string()
 }
 
 /// Returns the message after which contracts may be requested.
@@ -141,9 +142,7 @@ pub(super) fn event(event: &BrowserEvent) -> String {
     let of = |publisher: &PublisherId| publisher.to_string();
     let value = match event {
         BrowserEvent::Publishers(id, known) => {
-            let line = |(publisher, tag, encoding): &(PublisherId, String, String)| {
-                json!({"publisher": of(publisher), "tag": tag, "encoding": encoding})
-            };
+            let line = |(publisher, tag, encoding): &(PublisherId, String, String)| json!({"publisher": of(publisher), "tag": tag, "encoding": encoding});
             let known: Vec<Value> = known.iter().map(line).collect();
             json!({"op": "publishers", "id": id, "publishers": known})
         }
@@ -177,8 +176,10 @@ pub(super) fn event(event: &BrowserEvent) -> String {
             "reserved_bits_per_s": link.reserved,
         }),
         BrowserEvent::Dropped(id, drops) => {
-            let by_reason: Map<String, Value> =
-                drops.iter().map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
+            let by_reason: Map<String, Value> = drops
+                .iter()
+                .map(|(reason, count)| (reason.name().to_owned(), json!(count)))
+                .collect();
             json!({"op": "dropped", "id": id, "dropped": by_reason})
         }
     };

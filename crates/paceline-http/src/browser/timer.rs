@@ -31,7 +31,10 @@ pub(super) struct FineTimer {
 }
 
 impl FineTimer {
-    #[expect(deprecated, reason = "KernelTimer owns its descriptor and never changes it, and `register` is unsafe")]
+    #[expect(
+        deprecated,
+        reason = "KernelTimer owns its descriptor and never changes it, and `register` is unsafe"
+    )]
     pub(super) fn new() -> io::Result<Self> {
         let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
         let timer = AsyncFd::new(KernelTimer(TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?))?;

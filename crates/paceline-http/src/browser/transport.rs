@@ -4,7 +4,7 @@
 //! The page gets the hash, and a ticket for one connection, over the HTTP port, whose rights the connection has.
 
 use super::carrier::{BrowserReader, BrowserWriter, TransportReader};
-use super::hub::Browsers;
+use super::hub::HubTask;
 use super::{BrowserRights, MESSAGE_MAX, PATH, connection};
 use anyhow::Context as _;
 use paceline::attach::NoCongestionControl;
@@ -35,7 +35,7 @@ const PACKET_MAX: u16 = 1_452;
 /// The bytes of datagrams that wait in each direction. The window of a browser's link is smaller.
 const WAITING_MAX: usize = 4 << 20;
 
-/// What a page needs for a connection.
+/// The parameters of a connection for a page.
 #[derive(Debug, Serialize)]
 pub(crate) struct Offered {
     port: u16,
@@ -66,11 +66,12 @@ impl TransportServer {
     /// Opens the server at the address of the HTTP server, over UDP. Call it on the runtime that serves it.
     pub(super) fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let (config, certificate) = settings()?;
-        let endpoint = Endpoint::server(config, address).with_context(|| format!("udp/{address}"))?;
+        let endpoint =
+            Endpoint::server(config, address).with_context(|| format!("udp/{address}"))?;
         Ok(Self { endpoint, certificate: Mutex::new(certificate), tickets: Mutex::default() })
     }
 
-    /// Returns what a page needs for a connection with these rights.
+    /// Returns the parameters of a connection with these rights.
     pub(super) fn offer(&self, rights: BrowserRights) -> anyhow::Result<Offered> {
         self.renew()?;
         let mut bytes = [0; 16];
@@ -80,7 +81,10 @@ impl TransportServer {
         let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
         tickets.retain(|_, ticket| ticket.until > now);
         if tickets.len() >= TICKETS_MAX {
-            anyhow::bail!("too many pages connect at once: try again in {} s", TICKET_MAX.as_secs());
+            anyhow::bail!(
+                "too many pages connect at once: try again in {} s",
+                TICKET_MAX.as_secs()
+            );
         }
         tickets.insert(ticket.clone(), Ticket { rights, until: now + TICKET_MAX });
         drop(tickets);
@@ -108,15 +112,15 @@ impl TransportServer {
     }
 
     /// Accepts connections until the runtime ends.
-    pub(super) async fn run(self: Arc<Self>, browsers: Arc<Browsers>) {
+    pub(super) async fn run(self: Arc<Self>, hub: Arc<HubTask>) {
         while let Some(incoming) = self.endpoint.accept().await {
-            let (server, browsers) = (self.clone(), browsers.clone());
+            let (server, hub) = (self.clone(), hub.clone());
             tokio::spawn(async move {
                 let from = incoming.remote_address();
                 let opened = timeout(OPEN_WITHIN, server.admit(incoming)).await;
                 match opened {
                     Ok(Ok((reader, writer, rights))) => {
-                        connection::run((reader, writer), &browsers, rights, &from.to_string()).await;
+                        connection::run((reader, writer), &hub, rights, &from.to_string()).await;
                     }
                     Ok(Err(error)) => tracing::debug!("WebTransport: {from}: {error:#}"),
                     Err(_) => tracing::debug!("WebTransport: {from}: it took too long"),
@@ -141,7 +145,7 @@ impl TransportServer {
         let session = request.ok().await?;
         let (send, receive) = session.accept_bi().await?;
         let reader = TransportReader::new(session.clone(), receive, MESSAGE_MAX);
-        let writer = BrowserWriter::Transport(session, send);
+        let writer = BrowserWriter::Transport(Box::new((session, send)));
         Ok((BrowserReader::Transport(Box::new(reader)), writer, rights))
     }
 }

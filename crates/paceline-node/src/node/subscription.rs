@@ -71,7 +71,10 @@ pub(super) struct Subscriptions {
 impl Subscriptions {
     pub(super) fn add(&mut self, id: SubscriptionId, delivery: Delivery, accounts: bool) {
         let account = accounts.then(Box::default);
-        self.ends.insert(id, SubscriptionEnd { delivery, account, publishers: Vec::new(), readable: false });
+        self.ends.insert(
+            id,
+            SubscriptionEnd { delivery, account, publishers: Vec::new(), readable: false },
+        );
     }
 
     pub(super) fn remove(&mut self, id: SubscriptionId) -> Option<SubscriptionEnd> {

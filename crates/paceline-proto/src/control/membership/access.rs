@@ -489,7 +489,12 @@ impl Control {
     /// Returns the declaration of a publisher of any reachable node.
     #[must_use]
     pub fn declaration(&self, publisher: PublisherId) -> Option<&PublisherSpec> {
-        self.membership.registry.record(publisher.node)?.publishers.get(&publisher).map(AsRef::as_ref)
+        self.membership
+            .registry
+            .record(publisher.node)?
+            .publishers
+            .get(&publisher)
+            .map(AsRef::as_ref)
     }
 
     fn all_rights(&self) -> BTreeMap<NodeId, Option<Rights>> {

@@ -90,7 +90,8 @@ impl AttachedWriter {
     pub async fn write(&mut self, frames: impl IntoIterator<Item = Bytes>) -> io::Result<()> {
         self.records.clear();
         for frame in frames {
-            let length = u16::try_from(frame.len()).ok().filter(|length| (1..MESSAGE).contains(length));
+            let length =
+                u16::try_from(frame.len()).ok().filter(|length| (1..MESSAGE).contains(length));
             let Some(length) = length else { continue };
             self.records.extend_from_slice(&length.to_be_bytes());
             self.records.extend_from_slice(&frame);
