@@ -5,6 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { BINARY, LIMIT_MS, open, startBrowser, startNode, until } from "./demo.mjs";
+import { throughRelay } from "./lossy.mjs";
 
 let node, browser, page;
 const complaints = [];
@@ -93,6 +94,29 @@ for (const carrier of ["websocket", "webtransport"]) {
     assert.equal(got.counts.errors, 0);
   });
 }
+
+test("over datagrams that are lost, a contract repairs them and delivers in order", { timeout: LIMIT_MS }, async () => {
+  // The policy of the page allows its own port; the relay has another one.
+  const other = await browser.newPage({ bypassCSP: true });
+  const relayed = throughRelay(other, { delayMs: 10, oneIn: 50 });
+  await other.goto(node.url);
+  const got = await other.evaluate(async () => {
+    const { connect } = await import("/client.js");
+    const connection = await connect(undefined, { carrier: "webtransport" });
+    const poses = connection.subscribe({ tag: "robot/pose", withinMs: 500 });
+    await poses.answer;
+    const seqs = [];
+    for await (const { seq } of poses) if (seqs.push(seq) === 120) break;
+    connection.close();
+    return { seqs, late: poses.counts.late };
+  });
+  const { counts, end } = await relayed;
+  end();
+  await other.close();
+  assert.ok(counts.lost > 3, JSON.stringify(counts));
+  const gaps = got.seqs.slice(1).filter((seq, index) => seq !== got.seqs[index] + 1);
+  assert.deepEqual(gaps, [], got.seqs.join(" "));
+});
 
 test("video is decoded by the page", { timeout: LIMIT_MS }, async () => {
   const coder = spawn("ffmpeg", ["-loglevel", "error", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=20", "-c:v", "libx264", "-tune", "zerolatency", "-g", "20", "-pix_fmt", "yuv420p", "-f", "h264", "-"], { stdio: ["ignore", "pipe", "inherit"] });

@@ -2,6 +2,7 @@
 // card, by carrier and format: node test/delay.mjs [SECONDS]
 
 import { startBrowser, startNode } from "./demo.mjs";
+import { throughRelay } from "./lossy.mjs";
 
 const SECONDS = Number(process.argv[2] ?? 20);
 /** The camera. */
@@ -33,20 +34,29 @@ async function measure({ carrier, want, seconds }) {
   return { delays, form: grant?.form.text ?? "best effort" };
 }
 
+/** The conditions of a measurement. */
+const RUNS = [
+  { carrier: "webtransport", path: "loopback" },
+  { carrier: "websocket", path: "loopback" },
+  { carrier: "webtransport", path: "50 ms, 2 % loss", relay: { delayMs: 25, oneIn: 50 } },
+];
+
 const node = await startNode();
 const browser = await startBrowser({ without: ["--disable-quic"] });
 node.run(CARD);
 try {
-  console.log("| carrier | pictures | p50 ms | p99 ms | max ms |\n| --- | --- | --- | --- | --- |");
-  for (const carrier of ["webtransport", "websocket"]) {
+  console.log("| carrier, format | path | pictures | p50 ms | p99 ms | max ms |\n| --- | --- | --- | --- | --- | --- |");
+  for (const { carrier, path, relay } of RUNS) {
     for (const want of [{ maxHz: 30 }, { maxHz: 15, size: "320x240" }]) {
-      const page = await browser.newPage();
+      const page = await browser.newPage({ bypassCSP: true });
+      const lossy = relay && throughRelay(page, relay);
       await page.goto(node.url);
       const { delays, form } = await page.evaluate(measure, { carrier, want, seconds: SECONDS });
       await page.close();
+      (await lossy)?.end();
       const sorted = delays.sort((a, b) => a - b);
       const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))]?.toFixed(1);
-      console.log(`| ${carrier}, JPEG, ${form} | ${sorted.length} | ${at(0.5)} | ${at(0.99)} | ${at(1)} |`);
+      console.log(`| ${carrier}, JPEG, ${form} | ${path} | ${sorted.length} | ${at(0.5)} | ${at(0.99)} | ${at(1)} |`);
     }
   }
 } finally {

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use web_transport_quinn::Request;
 
@@ -28,6 +29,8 @@ const RENEWED: Duration = Duration::from_secs(6 * 86_400);
 /// The time within which a ticket is used.
 const TICKET_MAX: Duration = Duration::from_secs(10);
 const TICKETS_MAX: usize = 256;
+/// The connections that may be within that time together; others are refused.
+const OPENING_MAX: usize = 64;
 /// The longest time from the first packet to the first stream.
 const OPEN_WITHIN: Duration = Duration::from_secs(5);
 /// The largest UDP payload that a path is tested for.
@@ -55,6 +58,7 @@ pub(super) struct TransportServer {
     endpoint: Endpoint,
     certificate: Mutex<Certificate>,
     tickets: Mutex<BTreeMap<String, Ticket>>,
+    opening: Arc<Semaphore>,
 }
 
 struct Certificate {
@@ -68,7 +72,12 @@ impl TransportServer {
         let (config, certificate) = settings()?;
         let endpoint =
             Endpoint::server(config, address).with_context(|| format!("udp/{address}"))?;
-        Ok(Self { endpoint, certificate: Mutex::new(certificate), tickets: Mutex::default() })
+        Ok(Self {
+            endpoint,
+            certificate: Mutex::new(certificate),
+            tickets: Mutex::default(),
+            opening: Arc::new(Semaphore::new(OPENING_MAX)),
+        })
     }
 
     /// Returns the parameters of a connection with these rights.
@@ -114,10 +123,15 @@ impl TransportServer {
     /// Accepts connections until the runtime ends.
     pub(super) async fn run(self: Arc<Self>, hub: Arc<HubTask>) {
         while let Some(incoming) = self.endpoint.accept().await {
+            let Ok(opening) = self.opening.clone().try_acquire_owned() else {
+                incoming.refuse();
+                continue;
+            };
             let (server, hub) = (self.clone(), hub.clone());
             tokio::spawn(async move {
                 let from = incoming.remote_address();
                 let opened = timeout(OPEN_WITHIN, server.admit(incoming)).await;
+                drop(opening);
                 match opened {
                     Ok(Ok((reader, writer, rights))) => {
                         connection::run((reader, writer), &hub, rights, &from.to_string()).await;
