@@ -17,6 +17,8 @@ const PING_MS = 2000;
 const SILENT_MS = 6000;
 /** The times between attempts to connect again, in milliseconds. */
 const AGAIN_MS = [100, 200, 500, 1000, 2000, 5000];
+/** The acknowledgements in a message: they fit into a datagram. */
+const ACKS_MAX = 200;
 /** The interval of looking for samples that have waited long enough, in milliseconds. */
 const RELEASE_MS = 30;
 /** The samples that wait until it is known who receives their stream. */
@@ -70,6 +72,8 @@ export class Connection extends Emitter<ConnectionEvents> {
   #timers: number[] = [];
   #acks: number[] = [];
   #attempt = 0;
+  /** Calls `#acknowledge` in the next turn of the page; a timer would wait for up to 4 ms. */
+  readonly #turns = new MessageChannel();
   #releases = 0;
   #closed = false;
   /** The name of the node; empty before the first connection. */
@@ -87,6 +91,7 @@ export class Connection extends Emitter<ConnectionEvents> {
   constructor(url: URL, options: ConnectOptions) {
     super();
     [this.#url, this.#options] = [url, options];
+    this.#turns.port1.onmessage = () => this.#acknowledge();
     document.addEventListener("visibilitychange", () => {
       // A hidden page may have slept, and its clock with it.
       if (!document.hidden) this.#ping();
@@ -258,13 +263,14 @@ export class Connection extends Emitter<ConnectionEvents> {
     const deliver = (sample: RawSample) => this.#deliver(sample);
     const number = this.#assembler.take(message, deliver);
     if (!this.#assembler.isOrdered) this.#release();
-    // Messages that have arrived together are acknowledged together.
-    if (this.#acks.push(number) === 1) {
-      queueMicrotask(() => {
-        if (this.#acks.length > 0) this.#carrier?.hint(writeAck(this.#acks));
-        this.#acks = [];
-      });
-    }
+    // Messages that have arrived together are acknowledged together, in the next turn of the page.
+    if (this.#acks.push(number) === 1) this.#turns.port2.postMessage(0);
+  }
+
+  #acknowledge(): void {
+    if (this.#acks.length > 0) this.#carrier?.hint(writeAck(this.#acks.slice(0, ACKS_MAX)));
+    this.#acks = this.#acks.slice(ACKS_MAX);
+    if (this.#acks.length > 0) this.#turns.port2.postMessage(0);
   }
 
   /** Delivers samples that have waited for lost ones, now and later. */

@@ -118,6 +118,30 @@ test("over datagrams that are lost, a contract repairs them and delivers in orde
   assert.deepEqual(gaps, [], got.seqs.join(" "));
 });
 
+test("the capacity of a thin path is measured, and an elastic camera keeps its deadline on it", { timeout: LIMIT_MS }, async () => {
+  // The policy of the page allows its own port; the relay has another one.
+  const other = await browser.newPage({ bypassCSP: true });
+  const relayed = throughRelay(other, { delayMs: 20, bitsPerS: 4e6 });
+  await other.goto(node.url);
+  const got = await other.evaluate(async () => {
+    const { connect } = await import("/client.js");
+    const connection = await connect(undefined, { carrier: "webtransport" });
+    const camera = connection.subscribe({ tag: "robot/camera", maxHz: 30, minHz: 2, size: "320x240,160x120", withinMs: 500 });
+    const links = [];
+    connection.on("link", (link) => links.push(link.estimate_bits_per_s));
+    const grant = await camera.answer;
+    await new Promise((done) => setTimeout(done, 8000));
+    connection.close();
+    return { grant, links, counts: camera.counts };
+  });
+  (await relayed).end();
+  await other.close();
+  assert.ok(got.grant && got.counts.received >= 10 && got.counts.late === 0, JSON.stringify(got));
+  // The middle of the last measurements: 4 Mbit/s, and the headers that the relay does not count.
+  const middle = got.links.slice(-5).sort((a, b) => a - b)[2];
+  assert.ok(middle > 2.5e6 && middle < 6e6, JSON.stringify(got));
+});
+
 test("video is decoded by the page", { timeout: LIMIT_MS }, async () => {
   const coder = spawn("ffmpeg", ["-loglevel", "error", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=20", "-c:v", "libx264", "-tune", "zerolatency", "-g", "20", "-pix_fmt", "yuv420p", "-f", "h264", "-"], { stdio: ["ignore", "pipe", "inherit"] });
   const pub = spawn(BINARY, ["pub", "robot/video", "-", "--hz", "20"], { stdio: ["pipe", "ignore", "ignore"], env: node.env });

@@ -5,9 +5,9 @@ import { once } from "node:events";
 
 /**
  * Starts a relay to a port of this host. Each way takes `delayMs`, and loses one packet in `oneIn` (0 for none), chosen by a
- * generator that always begins alike. Returns its port, its counts, and a function that ends it.
+ * generator that always begins alike. The way to the page carries `bitsPerS`, with a queue of `queueMs`. Returns its port, its counts, and a function that ends it.
  */
-export async function startRelay(port, { delayMs, oneIn }) {
+export async function startRelay(port, { delayMs = 0, oneIn = 0, bitsPerS = Infinity, queueMs = 100 }) {
   const counts = { passed: 0, lost: 0 };
   const door = createSocket("udp4");
   const behind = new Map();
@@ -19,23 +19,27 @@ export async function startRelay(port, { delayMs, oneIn }) {
     return oneIn > 0 && (state >>> 0) % oneIn === 0;
   };
   let isOpen = true;
-  const pass = (send) => {
-    if (loses()) {
+  let freeAt = 0;
+  const pass = (bytes, send) => {
+    const now = performance.now();
+    freeAt = Math.max(freeAt, now);
+    if (loses() || freeAt - now > queueMs) {
       counts.lost += 1;
       return;
     }
     counts.passed += 1;
-    setTimeout(() => { if (isOpen) send(); }, delayMs);
+    freeAt += ((bytes + 28) * 8000) / bitsPerS;
+    setTimeout(() => { if (isOpen) send(); }, freeAt - now + delayMs);
   };
   door.on("message", (packet, { address, port: from }) => {
     let socket = behind.get(from);
     if (!socket) {
       socket = createSocket("udp4");
-      socket.on("message", (answer) => pass(() => door.send(answer, from, address)));
+      socket.on("message", (answer) => pass(answer.length, () => door.send(answer, from, address)));
       socket.bind(0, "127.0.0.1");
       behind.set(from, socket);
     }
-    pass(() => socket.send(packet, port, "127.0.0.1"));
+    pass(0, () => socket.send(packet, port, "127.0.0.1"));
   });
   door.bind(0, "127.0.0.1");
   await once(door, "listening");
