@@ -240,6 +240,7 @@ export class Connection extends Emitter<ConnectionEvents> {
         return this.emit("up", undefined);
       case "stream":
         this.#readers.set(Number(message["stream"]), message as unknown as Readers);
+        this.#assembler.hold(Number(message["stream"]), Number(message["hold_ms"]));
         return this.#deliverEarly();
       case "link":
         this.link = message as unknown as LinkState;

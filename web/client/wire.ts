@@ -32,7 +32,7 @@ interface Unfinished extends RawSample {
   parts: Set<number>;
 }
 
-/** A sample waits for earlier ones of its stream for this time, in milliseconds: a repair takes a round trip and a half. */
+/** A sample waits for earlier ones of its stream until it has this age, in milliseconds, unless the node states another one. */
 const HOLD_MS = 150;
 /** The numbers of a stream's complete samples that are remembered, so that a repair delivers none twice. */
 const DONE_MAX = 512;
@@ -41,8 +41,10 @@ const DONE_MAX = 512;
 interface Order {
   /** The number of the next sample; -1 before the first one. */
   next: number;
-  /** Complete samples that wait for earlier ones, and the times of their arrival. */
-  held: Map<number, { sample: RawSample; at: number }>;
+  /** The age to which samples wait for earlier ones, in milliseconds. */
+  hold: number;
+  /** Complete samples that wait for earlier ones, and the ends of their waits. */
+  held: Map<number, { sample: RawSample; until: number }>;
   done: Set<number>;
 }
 
@@ -103,7 +105,7 @@ export class Assembler {
   take(message: ArrayBuffer, found: (sample: RawSample) => void): number {
     const reader = new Reader(message);
     const number = reader.u32();
-    reader.f64();
+    const sent = reader.f64();
     while (!reader.isEmpty) {
       const part = reader.u8();
       if (part === 0) break;
@@ -115,7 +117,7 @@ export class Assembler {
       const known = this.#open.get(stream)?.get(sample);
       if (known?.missing === 0) {
         this.#open.get(stream)?.delete(sample);
-        this.#complete(stream, sample, known, found);
+        this.#complete(sample, known, (sent - known.published) / 1000, found);
       }
     }
     return number;
@@ -125,29 +127,34 @@ export class Assembler {
   release(found: (sample: RawSample) => void): boolean {
     let waits = false;
     for (const order of this.#orders.values()) {
-      const due = [...order.held].filter(([, { at }]) => this.clock() - at >= HOLD_MS).map(([number]) => number);
+      const due = [...order.held].filter(([, { until }]) => this.clock() >= until).map(([number]) => number);
       if (due.length > 0) this.#advance(order, Math.max(...due) + 1, found);
       waits ||= order.held.size > 0;
     }
     return waits;
   }
 
+  /** Sets the age to which the samples of a stream wait for earlier ones, in milliseconds. */
+  hold(stream: number, age: number): void {
+    this.#order(stream).hold = age;
+  }
+
   #order(stream: number): Order {
-    const order = this.#orders.get(stream) ?? { next: -1, held: new Map(), done: new Set() };
+    const order = this.#orders.get(stream) ?? { next: -1, hold: HOLD_MS, held: new Map(), done: new Set() };
     this.#orders.set(stream, order);
     return order;
   }
 
-  #complete(stream: number, number: number, sample: RawSample, found: (sample: RawSample) => void): void {
+  #complete(number: number, sample: RawSample, age: number, found: (sample: RawSample) => void): void {
     if (this.isOrdered) return found(sample);
-    const order = this.#order(stream);
+    const order = this.#order(sample.stream);
     if (order.done.has(number) || number < order.next) return;
     order.done.add(number);
     for (const old of order.done) {
       if (order.done.size <= DONE_MAX) break;
       order.done.delete(old);
     }
-    order.held.set(number, { sample, at: this.clock() });
+    order.held.set(number, { sample, until: this.clock() + Math.max(order.hold - age, 0) });
     if (order.next === -1) order.next = number;
     this.#advance(order, order.next, found);
   }

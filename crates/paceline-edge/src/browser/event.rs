@@ -4,6 +4,7 @@ use paceline_proto::capacity::CapacityState;
 use paceline_proto::control::{BestEffort, Grant, Refusal, Warning};
 use paceline_proto::reason::Drops;
 use paceline_proto::{Form, PublisherId};
+use paceline_sched::Duration;
 
 /// An event of a browser's subscription or publisher, by the number that the browser gave it.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +53,8 @@ pub struct StreamReaders {
     pub stream: u32,
     /// The publisher.
     pub publisher: PublisherId,
+    /// The time for which a sample waits for lost ones before it.
+    pub hold: Duration,
     /// The subscriptions.
     pub subscriptions: Vec<u32>,
 }

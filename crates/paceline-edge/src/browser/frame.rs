@@ -19,7 +19,7 @@ use bytes::{Buf as _, Bytes};
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{Place, SampleHead, Segment, stream_place};
 use paceline_proto::wire::{Reader, WireError};
-use paceline_proto::{Form, Kind, PublisherId};
+use paceline_proto::{Form, Kind, PublisherId, Retransmit};
 use paceline_sched::{Duration, Instant};
 
 /// The first byte of an acknowledgement of a browser.
@@ -30,6 +30,8 @@ const SAMPLE: u8 = 2;
 const SAMPLE_HEAD: usize = 1 + 4 + 3 * 8 + 1;
 /// The bytes before the parts of a message.
 const HEAD: usize = 4 + 8;
+/// The longest wait for lost samples.
+const HOLD_MAX: Duration = Duration::from_secs(2);
 /// The most acknowledgements in a message.
 const ACKS_MAX: usize = 4_096;
 
@@ -53,8 +55,9 @@ pub struct BrowserSample {
 /// A stream that a frame opens or closes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StreamChange {
-    /// The stream carries the samples of a publisher in a form.
-    Opened(u32, PublisherId, Form),
+    /// The stream carries the samples of a publisher in a form. Over a carrier that loses messages, a sample waits for lost ones
+    /// before it for the last time, zero if nothing is repaired.
+    Opened(u32, PublisherId, Form, Duration),
     /// The stream has ended.
     Closed(u32),
 }
@@ -112,8 +115,11 @@ impl OutMessage {
                 self.put_payload(&payload);
             }
             Segment::Abort { stream, number } => self.begin(3, stream, number),
-            Segment::Open { stream, publisher, form, mend: _ } => {
-                self.streams.push(StreamChange::Opened(stream, publisher, form));
+            Segment::Open { stream, publisher, form, mend } => {
+                let hold = mend.filter(|mend| mend.retransmit != Retransmit::None);
+                let hold = hold.map(|mend| mend.hold.unwrap_or(HOLD_MAX).min(HOLD_MAX));
+                let hold = hold.unwrap_or_default();
+                self.streams.push(StreamChange::Opened(stream, publisher, form, hold));
             }
             Segment::Close { stream, end: _ } => self.streams.push(StreamChange::Closed(stream)),
             // The node of the browser handles these, and padding needs no content.

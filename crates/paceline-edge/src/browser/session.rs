@@ -8,7 +8,7 @@ use paceline_proto::control::{ControlOutput, PublisherSpec, SubscriptionSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::Drops;
 use paceline_proto::{NodeId, PublisherId, SubscriptionId, Timestamp};
-use paceline_sched::Instant;
+use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The number of a browser at its hub.
@@ -21,6 +21,16 @@ const QUEUE: usize = 64;
 const IN_FLIGHT_MAX: usize = 4_096;
 /// The most events that wait for the browser. It has not read for a long time then, and the connection has to end.
 const EVENTS_MAX: usize = 4_096;
+
+/// A stream to a browser.
+#[derive(Debug)]
+struct OpenStream {
+    key: SourceKey,
+    /// The time for which a sample waits for lost ones before it.
+    hold: Duration,
+    /// The subscriptions that the browser knows for it; `None` before the first time.
+    readers: Option<Vec<u32>>,
+}
 
 /// One browser.
 #[derive(Debug)]
@@ -38,8 +48,8 @@ pub(super) struct Session {
     in_flight: BTreeMap<u32, Bytes>,
     subscriptions: BTreeMap<u32, SubscriptionId>,
     publishers: BTreeMap<u32, PublisherId>,
-    /// The open streams, with the subscriptions that the browser knows for them.
-    streams: BTreeMap<u32, (SourceKey, Option<Vec<u32>>)>,
+    /// The open streams by their numbers.
+    streams: BTreeMap<u32, OpenStream>,
     /// The drops that the browser knows.
     dropped: BTreeMap<u32, Drops>,
     pub(super) events: VecDeque<BrowserEvent>,
@@ -78,13 +88,14 @@ impl Session {
         }
         for change in streams {
             match change {
-                StreamChange::Opened(stream, publisher, form) => {
+                StreamChange::Opened(stream, publisher, form, hold) => {
                     let key = SourceKey { publisher, form };
-                    let known = self.streams.get(&stream).is_some_and(|(known, _)| *known == key);
+                    let known = self.streams.get(&stream);
+                    let known = known.is_some_and(|it| it.key == key && it.hold == hold);
                     if !known {
                         self.streams
                             .retain(|other, _| frame::place(*other) != frame::place(stream));
-                        self.streams.insert(stream, (key, None));
+                        self.streams.insert(stream, OpenStream { key, hold, readers: None });
                     }
                     self.is_changed = true;
                 }
@@ -264,18 +275,25 @@ impl Session {
         let numbers: BTreeMap<SubscriptionId, u32> =
             self.subscriptions.iter().map(|(number, id)| (*id, *number)).collect();
         let mut changed = Vec::new();
-        for (stream, (key, known)) in &mut self.streams {
-            let readers = self.node.readers(*key).into_iter();
+        for (stream, open) in &mut self.streams {
+            let readers = self.node.readers(open.key).into_iter();
             let mut readers: Vec<u32> =
                 readers.filter_map(|id| numbers.get(&id).copied()).collect();
             readers.sort_unstable();
             // Before the node has arranged the stream, the browser keeps its samples.
-            if known.as_ref() == Some(&readers) || (known.is_none() && readers.is_empty()) {
+            if open.readers.as_ref() == Some(&readers)
+                || (open.readers.is_none() && readers.is_empty())
+            {
                 continue;
             }
-            *known = Some(readers.clone());
-            let publisher = key.publisher;
-            changed.push(StreamReaders { stream: *stream, publisher, subscriptions: readers });
+            open.readers = Some(readers.clone());
+            let OpenStream { key: SourceKey { publisher, .. }, hold, .. } = *open;
+            changed.push(StreamReaders {
+                stream: *stream,
+                publisher,
+                hold,
+                subscriptions: readers,
+            });
         }
         changed
     }

@@ -88,9 +88,16 @@ pub(super) fn error(id: Option<u32>, text: &str) -> String {
 
 /// Returns the readers of a stream.
 pub(super) fn stream(readers: &StreamReaders) -> String {
-    let StreamReaders { stream, publisher, subscriptions } = readers;
+    let StreamReaders { stream, publisher, hold, subscriptions } = readers;
     let publisher = publisher.to_string();
-    json!({"op": "stream", "stream": stream, "publisher": publisher, "subscriptions": subscriptions}).to_string()
+    json!({
+        "op": "stream",
+        "stream": stream,
+        "publisher": publisher,
+        "hold_ms": milliseconds(*hold),
+        "subscriptions": subscriptions,
+    })
+    .to_string()
 }
 
 fn milliseconds(time: paceline_sched::Duration) -> f64 {
