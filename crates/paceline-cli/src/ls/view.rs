@@ -445,8 +445,8 @@ pattern   node      asked            within  loss  proxy       Hz   of  late  lo
 robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  4.7  5.0     1     3  as requested
 
 PLAYERS
-pattern   node      asked            players  packets  left out           lost   loss   jitter  round trip
-robot/**  operator  5 Hz at 160x120        2    94000  12 slow, 30 needs   900  6.2 %  1.25 ms     4.10 ms
+pattern   node      asked            players  left out           lost   loss   jitter  round trip
+robot/**  operator  5 Hz at 160x120        2  12 slow, 30 needs   900  6.2 %  1.25 ms     4.10 ms
 
 DELIVERY BY TIME
 pattern   node      delivery    setting      released  late  dropped  jitter in  out   error  notes
