@@ -110,7 +110,7 @@ impl TrackTally {
     }
 }
 
-/// Adds the counters of a track to those of a feed, without the ones at the moment `since` which the player joined.
+/// Adds the counters of a track to the sum of a feed. `since` has its counters at the moment when the player joined.
 pub(super) fn add_counts(sum: &mut PlayersStatus, tally: &TrackTally, since: &TrackTally) {
     let left_out = tally.left_out.since(since.left_out);
     sum.packets += tally.packets.saturating_sub(since.packets);
@@ -121,7 +121,7 @@ pub(super) fn add_counts(sum: &mut PlayersStatus, tally: &TrackTally, since: &Tr
     sum.lost += tally.lost().saturating_sub(since.lost());
 }
 
-/// Adds a present player to those of a feed.
+/// Adds a present player to the sum of a feed.
 pub(super) fn add_present(sum: &mut PlayersStatus, tally: &TrackTally) {
     sum.players += 1;
     let Some(heard) = &tally.heard else { return };
