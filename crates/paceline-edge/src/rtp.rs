@@ -149,7 +149,7 @@ impl Reception {
         let since_sent = middle(ntp(nanos)).wrapping_sub(self.last_report);
         // The fractions of both ends are cut, by up to two units together.
         let trip = since_sent.wrapping_add(2).checked_sub(self.since_report)?.saturating_sub(2);
-        let time = Duration::from_nanos(u64::from(trip) * 1_000_000_000 >> 16);
+        let time = Duration::from_nanos((u64::from(trip) * 1_000_000_000) >> 16);
         (time <= ROUND_TRIP_MAX).then_some(time)
     }
 }

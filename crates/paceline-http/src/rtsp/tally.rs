@@ -163,7 +163,7 @@ mod tests {
             tally.hear(&report(step * 20_000, i32::MAX), 0);
         }
         assert_eq!((tally.reported, tally.lost()), (40_000, 40_000), "invented");
-        assert_eq!(tally.heard.unwrap().loss, 0.25);
+        assert_eq!(tally.heard.unwrap().loss.to_bits(), 0.25_f64.to_bits());
         assert_eq!(tally.heard.unwrap().jitter, Duration::from_millis(2));
     }
 
