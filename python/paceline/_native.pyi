@@ -617,6 +617,12 @@ class Measured:
     @property
     def age_mean_ms(self) -> float | None:
         """The mean age of all samples delivered, in milliseconds; ``None`` before the first."""
+    @property
+    def players(self) -> int | None:
+        """The number of RTSP players that share the subscription; ``None`` without a server of players."""
+    @property
+    def players_lost(self) -> int | None:
+        """The number of RTP packets that these players reported as lost; ``None`` without a server of players."""
 
 @final
 class Feedback:

@@ -430,6 +430,10 @@ lost: number,
  */
 timed: Timed | null, 
 /**
+ * The players of an RTSP server that share the subscription; absent for others.
+ */
+players?: Players, 
+/**
  * The requested, delivered and lost samples of the last seconds, and whether that is as requested.
  */
 health: Health, };

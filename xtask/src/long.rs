@@ -27,6 +27,9 @@ const IGNORED: &[(&str, &str, &str)] = &[
     ("paceline-fuzz", "member", "a_thousand"),
     // Reports of live processes that stop, compared with the files that they write.
     ("paceline", "live", "a_thousand_sessions"),
+    // 200 players of one camera, and ten minutes of a camera whose clocks drift.
+    ("paceline-cli", "cli", "contracts_of_five_forms_are_whole_for_200"),
+    ("paceline-cli", "cli", "stay_together_for_ten_minutes"),
     // Offers of refusals in random networks.
     ("paceline-sim", "promises", "a_thousand"),
 ];

@@ -3,6 +3,7 @@
 
 mod media;
 mod objects;
+mod players;
 mod reservations;
 mod selection;
 mod timed;

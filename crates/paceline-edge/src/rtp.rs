@@ -4,11 +4,14 @@ use rtcp_types::{
     Bye, Compound, Packet, ReceiverReport, ReportBlock, RtcpPacketWriter, RtcpPacketWriterExt as _,
     Sdes, SdesChunk, SdesItem, SenderReport,
 };
+use std::time::Duration;
 
 /// The bytes of a header without extensions.
 pub const RTP_HEADER_BYTES: usize = 12;
 /// The seconds from 1900 to 1970.
 const NTP_UNIX: u64 = 2_208_988_800;
+/// The longest plausible round trip of a report.
+const ROUND_TRIP_MAX: Duration = Duration::from_secs(60);
 /// Most reports of a packet that are read.
 const REPORTS_MAX: usize = 31;
 
@@ -103,6 +106,11 @@ fn ntp(nanos: u64) -> u64 {
     seconds << 32 | u64::try_from(fraction).unwrap_or_default()
 }
 
+/// Returns the middle half of an NTP timestamp: 16 bits of seconds and 16 bits of the fraction.
+fn middle(ntp: u64) -> u32 {
+    u32::try_from(ntp >> 16 & u64::from(u32::MAX)).unwrap_or_default()
+}
+
 /// The report of a player about one sender (6.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reception {
@@ -112,8 +120,38 @@ pub struct Reception {
     pub lost_of_256: u8,
     /// The packets that were lost so far; below 0 if packets arrived twice.
     pub lost: i32,
+    /// The highest sequence number that arrived, with the number of wraps in the upper half.
+    pub highest: u32,
     /// The variation of arrival times, in units of the clock rate.
     pub jitter: u32,
+    /// The middle half of the NTP time of the last sender report that arrived; 0 if none has.
+    pub last_report: u32,
+    /// The time between its arrival and this report in 1/65,536 s.
+    pub since_report: u32,
+}
+
+impl Reception {
+    /// Returns the jitter for a clock rate in Hz.
+    #[must_use]
+    pub fn jitter_time(&self, rate: u32) -> Duration {
+        let nanos = u64::from(self.jitter) * 1_000_000_000 / u64::from(rate.max(1));
+        Duration::from_nanos(nanos)
+    }
+
+    /// Returns the round trip of a report that arrived at `nanos` since 1970 UTC, on the clock of the sender reports (6.4.1).
+    ///
+    /// Returns `None` if the player has received no sender report, or for a time that is implausible: below 0 or above a minute.
+    #[must_use]
+    pub fn round_trip(&self, nanos: u64) -> Option<Duration> {
+        if self.last_report == 0 {
+            return None;
+        }
+        let since_sent = middle(ntp(nanos)).wrapping_sub(self.last_report);
+        // The fractions of both ends are cut, by up to two units together.
+        let trip = since_sent.wrapping_add(2).checked_sub(self.since_report)?.saturating_sub(2);
+        let time = Duration::from_nanos((u64::from(trip) * 1_000_000_000) >> 16);
+        (time <= ROUND_TRIP_MAX).then_some(time)
+    }
 }
 
 /// The content of an RTCP packet of a player.
@@ -150,7 +188,10 @@ impl PlayerReport {
             lost_of_256: block.fraction_lost(),
             // 24 bits with a sign.
             lost: (block.cumulative_lost() << 8).cast_signed() >> 8,
+            highest: block.extended_sequence_number(),
             jitter: block.interarrival_jitter(),
+            last_report: block.last_sender_report_timestamp(),
+            since_report: block.delay_since_last_sender_report_timestamp(),
         }));
     }
 }
@@ -181,13 +222,49 @@ mod tests {
         let block = ReportBlock::builder(9)
             .fraction_lost(64)
             .cumulative_lost(0xff_ffff)
-            .interarrival_jitter(12);
+            .extended_sequence_number(0x1_0002)
+            .interarrival_jitter(12)
+            .last_sender_report_timestamp(5)
+            .delay_since_last_sender_report_timestamp(6);
         let bytes = written(&ReceiverReport::builder(1).add_report_block(block));
-        let found = Reception { ssrc: 9, lost_of_256: 64, lost: -1, jitter: 12 };
+        let found = Reception {
+            ssrc: 9,
+            lost_of_256: 64,
+            lost: -1,
+            highest: 0x1_0002,
+            jitter: 12,
+            last_report: 5,
+            since_report: 6,
+        };
         assert_eq!(PlayerReport::parse(&bytes).unwrap().receptions, [found]);
         for cut in 1..bytes.len() {
             assert!(PlayerReport::parse(&bytes[..cut]).is_err(), "{cut}");
         }
         assert!(PlayerReport::parse(b"").is_err());
+    }
+
+    #[test]
+    fn the_round_trip_is_the_time_since_the_sender_report_less_the_wait_of_the_player() {
+        let sent = 1_700_000_000_250_000_000;
+        let report = |last_report, since_report| Reception {
+            ssrc: 9,
+            lost_of_256: 0,
+            lost: 0,
+            highest: 0,
+            jitter: 90,
+            last_report,
+            since_report,
+        };
+        let last = middle(ntp(sent));
+        // The player waits for 2 s.
+        let found = report(last, 2 << 16);
+        let trip = found.round_trip(sent + 2_030_000_000).unwrap();
+        assert!(trip.abs_diff(Duration::from_millis(30)) < Duration::from_micros(50), "{trip:?}");
+        assert_eq!(found.round_trip(sent + 2_000_000_000), Some(Duration::ZERO));
+        assert_eq!(found.round_trip(sent + 1_900_000_000), None, "the clock was set back");
+        assert_eq!(found.round_trip(sent + 63_000_000_000), None);
+        assert_eq!(report(0, 0).round_trip(sent), None, "no sender report has arrived");
+        assert_eq!(found.jitter_time(90_000), Duration::from_millis(1));
+        assert_eq!(found.jitter_time(0), Duration::from_secs(90));
     }
 }

@@ -16,6 +16,7 @@ use std::time::Duration;
 mod capacity;
 #[cfg(test)]
 mod grafana;
+mod players;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -189,9 +190,8 @@ fn write_subscription(to: &mut Families, mut at: Labels, row: &SubscriptionStatu
     let help = "Samples that were published between two that arrived, but did not arrive.";
     to.count("paceline_subscription_lost_samples_total", help, at, row.lost);
     write_health(to, at, &row.health);
-    if let Some(timed) = &row.timed {
-        write_timed(to, at.clone(), timed);
-    }
+    row.players.iter().for_each(|players| players::write(to, at, players));
+    row.timed.iter().for_each(|timed| write_timed(to, at.clone(), timed));
     to.drops(
         "paceline_subscription_dropped_samples_total",
         "Samples dropped at the subscriber's node.",

@@ -12,6 +12,7 @@ mod outlet;
 mod output;
 mod sending;
 mod stage;
+mod tally;
 mod udp;
 mod unit;
 
@@ -129,7 +130,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 async fn run(listener: TcpListener, login: Option<Login>, hub: Arc<Hub>) -> std::io::Result<()> {
     let host = listener.local_addr()?.ip();
     let udp = UdpPair::bind(host).await?;
-    let _reports = udp.read();
+    let _reports = udp.read(&hub);
     let door = Arc::new(Door { login, hub, udp });
     let slots = Slots::new(LIMITS);
     loop {

@@ -32,6 +32,7 @@ mod log;
 mod matroska;
 mod mp4;
 mod mpeg;
+mod orientation;
 mod samples;
 mod track;
 mod unit;

@@ -25,6 +25,7 @@ mod health;
 mod host;
 mod link;
 mod node;
+mod players;
 mod publisher;
 mod queue;
 mod reservation;
@@ -45,6 +46,7 @@ pub use health::{HealthReading, HealthRequest, HealthState, HealthWindow, Subscr
 pub use host::ProcessorWait;
 pub use link::{LinkStatus, MeasuredCapacity, MediumStatus, MutedStatus, NeighbourStatus, Repairs};
 pub use node::{MemoryStatus, NodeStatus, ProcessorStatus, StalledThread, UnreadStatus};
+pub use players::PlayersStatus;
 pub use publisher::PublisherStatus;
 pub use queue::QueueStatus;
 pub use reservation::{Reservation, ReservedHop};

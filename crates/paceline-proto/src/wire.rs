@@ -12,7 +12,7 @@ pub mod segment;
 pub use codec::{Reader, WireError, Writer};
 
 /// The version of the wire format that this node speaks; the first byte of every frame.
-pub const VERSION: u8 = 6;
+pub const VERSION: u8 = 7;
 
 /// The maximum value of a counter on the wire, for frames, samples and control messages. It is half the range
 /// of 64 bits, so additions to a received number cannot overflow.

@@ -42,12 +42,12 @@ fn a_header_with_everything() {
     };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "06070700000004030201f403ac0205040500000000000000");
+    assert_eq!(hex(&out), "07070700000004030201f403ac0205040500000000000000");
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
     let mut header = FrameHeader { held: Some(Duration::from_micros(0x0102)), ..header };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "0617070000000403020102010000f403ac0205040500000000000000");
+    assert_eq!(hex(&out), "0717070000000403020102010000f403ac0205040500000000000000");
     FrameHeader::set_held(&mut out, Duration::from_micros(3));
     header.held = Some(Duration::from_micros(3));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
@@ -55,7 +55,7 @@ fn a_header_with_everything() {
     let mut out = Vec::new();
     header.write(&mut out);
     FrameHeader::set_transit(&mut out, Duration::from_micros(0x0405));
-    assert_eq!(hex(&out), "063707000000040302010300000005040000f403ac0205040500000000000000");
+    assert_eq!(hex(&out), "073707000000040302010300000005040000f403ac0205040500000000000000");
     header.transit = Some(Duration::from_micros(0x0405));
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
 }
@@ -65,7 +65,7 @@ fn a_greeting() {
     let header = FrameHeader { epoch: 1, ..FrameHeader::default() };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "0600010000000000000006");
+    assert_eq!(hex(&out), "0700010000000000000006");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn fields_of_frames_on_lossy_links() {
     let header = FrameHeader { epoch: 1, seq: Some(2), datagrams: true, ..FrameHeader::default() };
     let mut out = Vec::new();
     header.write(&mut out);
-    assert_eq!(hex(&out), "060c01000000000000000602");
+    assert_eq!(hex(&out), "070c01000000000000000602");
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
     let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
     let (retransmit, hold) = (Retransmit::GoBackN, Some(Duration::from_millis(1)));

@@ -127,6 +127,18 @@ impl Measured {
         mean_ms(self.0.age_sum, self.0.delivered)
     }
 
+    /// The number of RTSP players that share the subscription; `None` without a server of players.
+    #[getter]
+    fn players(&self) -> Option<u64> {
+        self.0.players.map(|players| players.players)
+    }
+
+    /// The number of RTP packets that these players reported as lost; `None` without a server of players.
+    #[getter]
+    fn players_lost(&self) -> Option<u64> {
+        self.0.players.map(|players| players.lost)
+    }
+
     fn __repr__(&self) -> String {
         let Counted { delivered, late, dropped, .. } = self.0;
         format!("Measured(delivered={delivered}, late={late}, dropped={dropped})")

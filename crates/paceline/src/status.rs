@@ -26,8 +26,8 @@ use bytes::Bytes;
 pub use paceline_node::status::{
     BufferStatus, ClassStatus, ElasticStatus, HealthState, LinkCounters, LinkStatus,
     MeasuredCapacity, MediumStatus, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth,
-    NodeStatus, ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs,
-    RequestedForm, Reservation, ReservedHop, StalledThread, StatusError, StreamContract,
+    NodeStatus, PlayersStatus, ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus,
+    Repairs, RequestedForm, Reservation, ReservedHop, StalledThread, StatusError, StreamContract,
     StreamStatus, SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus, by_reason,
     explain,
 };
@@ -90,7 +90,7 @@ pub struct Feedback {
 }
 
 /// The delivery counters of a subscription, for all its publishers together.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     /// Samples delivered.
     pub delivered: u64,
@@ -108,6 +108,8 @@ pub struct Measured {
     pub age_max: Duration,
     /// The sum of the ages of all delivered samples. Two readings give the mean in between.
     pub age_sum: Duration,
+    /// The reception of the players behind the subscription, if an RTSP server has it.
+    pub players: Option<PlayersStatus>,
 }
 
 /// A publisher that a pattern matches, as announced by its node.

@@ -15,6 +15,7 @@ use crate::event::SubscriberEvent;
 use crate::node::Node;
 use crate::shell::command::Command;
 use crate::shell::sink::Sink;
+use crate::status::PlayersStatus;
 use event_listener::{EventListener, Listener};
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{Drops, SubscriptionId};
@@ -263,5 +264,12 @@ impl Subscriber {
     #[must_use]
     pub fn try_event(&self) -> Option<SubscriberEvent> {
         self.subscription.try_event()
+    }
+
+    /// States the reception of the players that receive the samples from this program by another protocol.
+    ///
+    /// The status of the node and the feedback of publishers contain it.
+    pub fn set_players(&self, players: PlayersStatus) {
+        self.subscription.sink.set_players(players);
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn tables(document: &StatusDocument) -> String {
         ("NODES", nodes(document)),
         ("PUBLISHERS", publishers(document)),
         ("SUBSCRIPTIONS", subscriptions(document)),
+        ("PLAYERS", super::players::table(document)),
         ("DELIVERY BY TIME", super::timed::table(document)),
         ("BUFFERS", buffers(document)),
         ("LINKS", links(document)),
@@ -442,6 +443,10 @@ robot/camera  robot  picture  image/jpeg   33.3 ms  30.0        300  yes
 SUBSCRIPTIONS
 pattern   node      asked            within  loss  proxy       Hz   of  late  lost  state
 robot/**  operator  5 Hz at 160x120  200 ms  1/10  publisher  4.7  5.0     1     3  as requested
+
+PLAYERS
+pattern   node      asked            players  left out           lost   loss   jitter  round trip
+robot/**  operator  5 Hz at 160x120        2  12 slow, 30 needs   900  6.2 %  1.25 ms     4.10 ms
 
 DELIVERY BY TIME
 pattern   node      delivery    setting      released  late  dropped  jitter in  out   error  notes

@@ -75,7 +75,7 @@ impl Sink {
         Ok(match holds {
             Holds::Sound => Self::Wave(Wave::new(file, path.to_owned())),
             Holds::Opus => Self::Ogg(Ogg::new(file, path.to_owned())),
-            Holds::Film(format) => Self::Film(Box::new(FilmFile::new(file, path, format)?)),
+            Holds::Film(format) => Self::Film(Box::new(FilmFile::new(file, path, format, force)?)),
             Holds::Still(encoding) => Self::Still(Still::new(path.to_owned(), encoding)),
             Holds::RawPictures | Holds::Only(_) | Holds::Any => Self::File(Output {
                 file,

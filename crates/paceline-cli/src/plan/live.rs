@@ -432,6 +432,7 @@ mod tests {
             jitter: Wait::ZERO,
             lost: 0,
             timed: None,
+            players: None,
             health: SubscriptionHealth::default(),
         };
         let reservations = numbered().map(grant).collect();

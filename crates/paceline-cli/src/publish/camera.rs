@@ -2,13 +2,14 @@
 
 mod lane;
 mod pace;
+mod queue;
 mod reader;
 mod refusal;
 mod rtp;
 mod tracks;
 
 use super::args::PubArgs;
-use super::media::{self, AHEAD, Message, Streamed};
+use super::media::{self, Message, Streamed};
 use super::news::News;
 use super::sound::Sound;
 use super::source::{Next, Opened, Origin, Source};
@@ -17,6 +18,7 @@ use lane::Lane;
 use paceline_edge::{CameraAddress, Login, RtpTrack, SDP_BYTES_MAX, TrackKind};
 use paceline_tool::exit;
 use paceline_tool::stop::Stop;
+use queue::LaneQueue;
 use reader::{Camera, Reader};
 use rtp::RtpReader;
 use std::fs::File;
@@ -84,10 +86,11 @@ fn start(
     run: impl FnOnce(Vec<Lane>, Weak<()>) -> anyhow::Result<()> + Send + 'static,
 ) -> anyhow::Result<Option<(Opened, Option<Sound>)>> {
     let pictures = Arc::new(News::new(name.to_owned()));
-    let (to, messages) = sync_channel(AHEAD);
-    let mut lanes = vec![Lane::new(TrackKind::Pictures, pictures.clone(), to.clone())];
+    let (queue, messages) = LaneQueue::new();
+    let to = queue.sender();
+    let mut lanes = vec![Lane::new(TrackKind::Pictures, pictures.clone(), queue)];
     let sound = args.sound.clone().map(|tag| {
-        let (to, messages) = sync_channel(AHEAD);
+        let (to, messages) = LaneQueue::new();
         let news = Arc::new(News::of_sound(name.to_owned()));
         lanes.push(Lane::new(TrackKind::Sound, news.clone(), to));
         Sound::new(tag, messages, news)

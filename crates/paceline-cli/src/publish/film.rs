@@ -93,8 +93,8 @@ fn noun(kind: FilmKind) -> &'static str {
 fn describe(name: &str, main: &TrackPlan, silent: Option<&str>) {
     if !main.turn.is_none() {
         show::note(&format!(
-            "{name}: its pictures are to be shown {}, and samples do not contain this; with ffmpeg, -vf transpose \
-             turns them before they are coded",
+            "{name}: its pictures are to be shown {}, which only samples of H.264 and H.265 at full size contain; with \
+             ffmpeg, -vf transpose turns them before they are coded",
             main.turn
         ));
     }

@@ -218,7 +218,7 @@ pub(super) fn no_film(name: &str) -> anyhow::Error {
 
 /// Sends a sample; returns false once the receiver was dropped.
 fn give(to: &SyncSender<Message>, payload: Bytes) -> bool {
-    to.send(Message::Sample(Piece { payload, arrived: Some(Instant::now()), captured: None }))
+    to.send(Message::Sample(Piece { arrived: Some(Instant::now()), ..Piece::from(payload) }))
         .is_ok()
 }
 

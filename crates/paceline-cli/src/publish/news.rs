@@ -19,8 +19,10 @@ struct Known {
     between: Damage,
     /// The pictures that a camera's packets did not complete.
     losses: Losses,
-    /// Samples of a camera that arrived while the publisher took none.
-    unread: u64,
+    /// Samples of a camera that arrived while the oldest one had waited for too long.
+    stopped: u64,
+    /// Samples of a camera that arrived while too many bytes waited.
+    full: u64,
 }
 
 impl News {
@@ -56,9 +58,14 @@ impl News {
         self.lock().losses.add(fault);
     }
 
-    /// Reports a sample of a camera that the publisher had no room for.
-    pub(super) fn unread(&self) {
-        self.lock().unread += 1;
+    /// Reports a sample of a camera that arrived while the publisher took none.
+    pub(super) fn stopped(&self) {
+        self.lock().stopped += 1;
+    }
+
+    /// Reports a sample of a camera that arrived while too many bytes waited.
+    pub(super) fn full(&self) {
+        self.lock().full += 1;
     }
 
     /// Returns the damage between two samples, as an error.
@@ -72,7 +79,7 @@ impl News {
     pub(super) fn count(&self) -> u64 {
         let known = self.lock();
         let Skipped { damage, early } = &known.skipped;
-        early + damage.places + known.losses.total() + known.unread
+        early + damage.places + known.losses.total() + known.stopped + known.full
     }
 
     /// Describes the parts.
@@ -86,9 +93,11 @@ impl News {
         };
         let damage = (!damage.is_empty()).then(|| damage.to_string());
         let losses = (known.losses.total() > 0).then(|| known.losses.to_string());
-        let unread = (known.unread > 0)
-            .then(|| format!("{} that arrived while none were taken", known.unread));
-        let parts = early.into_iter().chain(damage).chain(losses).chain(unread);
+        let stopped = (known.stopped > 0)
+            .then(|| format!("{} that arrived while none were taken", known.stopped));
+        let full =
+            (known.full > 0).then(|| format!("{} that arrived while 32 MiB waited", known.full));
+        let parts = early.into_iter().chain(damage).chain(losses).chain(stopped).chain(full);
         let parts: Vec<String> = parts.collect();
         format!("{}: {}", self.name, parts.join("; "))
     }

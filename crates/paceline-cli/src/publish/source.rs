@@ -52,11 +52,14 @@ pub(crate) struct Piece {
     pub(crate) arrived: Option<Instant>,
     /// The time from its capture to its arrival, if the input states it.
     pub(crate) captured: Option<Captured>,
+    /// Its room in a queue that counts it, freed when the sample is taken.
+    #[expect(dead_code, reason = "its drop frees the room")]
+    pub(crate) room: Option<Box<dyn Send>>,
 }
 
 impl From<Bytes> for Piece {
     fn from(payload: Bytes) -> Self {
-        Self { payload, arrived: None, captured: None }
+        Self { payload, arrived: None, captured: None, room: None }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Cameras by RTSP: GStreamer's server, live, over TCP and UDP.
 
 pub(crate) mod camera;
+mod drift;
 pub(crate) mod film;
 mod guide;
 mod rtp;

@@ -120,6 +120,90 @@ fn a_film_is_recorded_with_its_sound_and_can_be_played() {
     }
 }
 
+/// Returns the codec and the size of a file's pictures.
+fn pictures_of(file: &Path) -> String {
+    let entries = "stream=codec_name,width,height";
+    let args = ["-v", "error", "-select_streams", "v", "-show_entries", entries, "-of", "csv=p=0"];
+    let probed = Command::new("ffprobe").args(args).arg(file).output().unwrap();
+    // Films in MPEG-TS are listed twice, by program.
+    String::from_utf8_lossy(&probed.stdout).lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn the_rotation_of_a_film_is_in_its_recording() {
+    let test = "the_rotation_of_a_film_is_in_its_recording";
+    let host = Host::new();
+    if !made(&host, test, "film.mp4") {
+        return;
+    }
+    let turn = "ffmpeg -y -v error -i film.mp4 -c copy -metadata:s:v:0 rotate=90 turned.mp4";
+    assert!(shell(&host, turn).output().unwrap().status.success());
+    let rotation = |file: &str| {
+        let args = ["-v", "error", "-select_streams", "v", "-show_entries"];
+        let probed = Command::new("ffprobe")
+            .args(args)
+            .args(["stream_side_data=rotation", "-of", "csv=p=0"])
+            .arg(host.path(file))
+            .output();
+        String::from_utf8_lossy(&probed.unwrap().stdout).trim().to_owned()
+    };
+    let stated = rotation("turned.mp4");
+    assert!(!stated.is_empty());
+    let _node = host.start_node();
+    let out = ["sub", "cam", "--out", "again.mp4", "--count", "100", "--timeout", "30s"];
+    let recorder = host.start(&out);
+    host.wait_for_subscriptions(1);
+    let sent = host.run(&["pub", "cam", "--file", "turned.mp4"]);
+    assert_eq!((sent.code, recorder.ended().code), (Some(0), Some(0)), "{sent:?}");
+    plays(&host.path("again.mp4"));
+    assert_eq!(rotation("again.mp4"), stated);
+    // A player turns the pictures of 160x120 once.
+    let shown = "ffmpeg -y -v error -i again.mp4 -frames:v 1 shown.png";
+    assert!(shell(&host, shown).output().unwrap().status.success());
+    assert_eq!(pictures_of(&host.path("shown.png")), "png,120,160");
+}
+
+#[test]
+fn a_recording_goes_on_in_another_file_when_size_or_codec_change() {
+    let test = "a_recording_goes_on_in_another_file_when_size_or_codec_change";
+    let host = Host::new();
+    if !made(&host, test, "film.mp4") {
+        return;
+    }
+    let coded = |size: &str, codec: &str, name: &str| {
+        let line = format!(
+            "ffmpeg -y -v error -f lavfi -t 2 -i testsrc2=s={size}:r=25 {codec} -pix_fmt yuv420p {name}"
+        );
+        assert!(shell(&host, &line).output().unwrap().status.success(), "{line}");
+    };
+    coded("160x120", "-c:v libx264 -bf 0 -g 25", "a.264");
+    coded("320x240", "-c:v libx264 -bf 0 -g 25", "b.264");
+    coded("160x120", "-c:v libx265 -x265-params log-level=error:bframes=0", "c.265");
+    assert!(shell(&host, "cat a.264 b.264 > both.264").output().unwrap().status.success());
+    std::fs::write(host.path("drive-2.ts"), "an earlier recording").unwrap();
+    let _node = host.start_node();
+    for (end, second, third) in [("mp4", 2, 3), ("mkv", 2, 3), ("ts", 3, 4)] {
+        let name = format!("drive.{end}");
+        let out = ["sub", "cam", "--out", &name, "--count", "150", "--timeout", "30s"];
+        let recorder = host.start(&out);
+        host.wait_for_subscriptions(1);
+        for file in ["both.264", "c.265"] {
+            let sent = host.run(&["pub", "cam", "--file", file, "--hz", "25"]);
+            assert_eq!(sent.code, Some(0), "{sent:?}");
+        }
+        let next = format!("drive-{second}.{end}");
+        recorder.ended().said(0, &format!("video/h264 of 320x240 now, and go on in {next}"));
+        let files = [name, next, format!("drive-{third}.{end}")].map(|name| host.path(&name));
+        let found = files.each_ref().map(|file| pictures_of(file));
+        assert_eq!(found, ["h264,160,120", "h264,320,240", "hevc,160,120"]);
+        for file in &files {
+            plays(file);
+            assert_eq!(times(file)[0].len(), 50, "{file:?}");
+        }
+    }
+    assert_eq!(std::fs::read(host.path("drive-2.ts")).unwrap(), b"an earlier recording");
+}
+
 #[test]
 fn a_film_whose_recorder_is_killed_can_be_played() {
     let test = "a_film_whose_recorder_is_killed_can_be_played";

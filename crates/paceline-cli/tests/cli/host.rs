@@ -122,6 +122,12 @@ impl Host {
         }
     }
 
+    /// Returns the document of `ls --json`.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let ended = self.run(&["ls", "--json"]);
+        serde_json::from_slice(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+    }
+
     /// Runs a command until it ends.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         self.start(args).ended()

@@ -39,6 +39,14 @@ fn values_have_their_units_and_labels() {
     }
     assert!(text.contains("hop=\"000000000000000b\",reason=\"superseded\"} 3\n"), "{text}");
     assert!(text.contains("paceline_subscription_age_seconds_total{"), "{text}");
+    for line in [
+        "paceline_players_left_out_total{",
+        "paceline_players_reported_packets_total{",
+        "paceline_players_round_trip_max_seconds{",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(text.contains("reason=\"needs\"} 30\n"), "{text}");
     let mean =
         text.lines().find(|line| line.starts_with("paceline_subscription_age_mean_seconds{"));
     assert!(mean.is_some_and(|line| line.ends_with(" 0.021014")), "{mean:?}");

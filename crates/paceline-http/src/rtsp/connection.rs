@@ -1,10 +1,11 @@
 //! The connection of one player: its requests, and the packets that it receives.
 
 use super::hub::{ANSWER_WITHIN, FeedLease, Hub, refused};
-use super::outlet::{LeftOut, Outlet};
+use super::outlet::Outlet;
 use super::output::Output;
 use super::sending::{Departure, TrackSender};
 use super::stage::{FeedStage, PathAnswer};
+use super::tally::LeftOut;
 use super::udp::{HeadedPacket, UdpPair};
 use crate::slots::{Client, Slot};
 use paceline_edge::{
@@ -27,6 +28,8 @@ const FIRST_WITHIN: Duration = Duration::from_secs(10);
 const SIGN_WITHIN: Duration = Duration::from_secs(SESSION_SECONDS as u64 + 10);
 /// The longest time without the player reading its data.
 const READ_WITHIN: Duration = Duration::from_secs(60);
+/// The time after BYE in which a player ends its session. GStreamer sends BYE first, and then PAUSE and TEARDOWN.
+const BYE_WITHIN: Duration = Duration::from_secs(10);
 /// The longest time to write the last answer.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The time before the answer to a wrong login, which slows guesses down.
@@ -82,6 +85,8 @@ struct Times {
     began: Instant,
     /// The last bytes of the player.
     sign: Instant,
+    /// The moment at which its BYE was noticed.
+    bye: Option<Instant>,
     /// The moment since which the player has not read.
     blocked: Option<Instant>,
     /// The moment at which packets over UDP go on.
@@ -109,7 +114,7 @@ impl Connection {
             output: Output::default(),
             flight: None,
             agent: String::new(),
-            times: Times { began: now, sign: now, blocked: None, resume: None },
+            times: Times { began: now, sign: now, bye: None, blocked: None, resume: None },
             said: LeftOut::default(),
             admitted: false,
             ending: None,
@@ -179,7 +184,11 @@ impl Connection {
             .iter()
             .flatten()
             .any(|sender| matches!(sender.set_up.transport, PlayerTransport::Tcp { .. }));
-        if bye {
+        if bye && self.times.bye.is_none() {
+            self.times.bye = Some(now);
+            self.pause();
+        }
+        if self.times.bye.is_some_and(|since| now - since >= BYE_WITHIN) {
             return late("it sent BYE");
         }
         if self.ending.is_some_and(|until| now >= until) {
@@ -315,7 +324,7 @@ impl Connection {
             Ok(report) => {
                 let ssrc = sender.set_up.ssrc;
                 let mut own = report.receptions.into_iter().filter(|it| it.ssrc == ssrc);
-                self.outlet.report(track, own.next(), report.bye);
+                self.outlet.report(track, own.next(), report.bye, self.door.hub.now());
             }
             Err(error) => {
                 let from = self.from;
@@ -438,7 +447,9 @@ impl Connection {
             self.door.udp.add(reports, &self.outlet, track, set_up.ssrc);
         }
         if let Some(sender) = self.senders.get_mut(usize::from(track)) {
-            *sender = Some(TrackSender::new(set_up, clock, rest));
+            let new = TrackSender::new(set_up, clock, rest);
+            self.outlet.set_up(track, new.next(None).0, format.clock_rate());
+            *sender = Some(new);
         }
         let over = match transport {
             PlayerTransport::Tcp { .. } => "TCP",
@@ -462,6 +473,7 @@ impl Connection {
             let reason = "too many players; try again later";
             return PlayerAnswer::refusal(PlayerStatus::ServiceUnavailable, reason);
         }
+        self.times.bye = None;
         let feeds = self.feeds.iter().flat_map(|(_, feeds)| feeds);
         let tracks = (0_u8..).zip(feeds.zip(&self.senders));
         let set_up = tracks
@@ -510,15 +522,15 @@ impl Connection {
         if left_out.total() > 0 {
             let _ = write!(text, "; left out: {left_out}");
         }
-        for (track, reception) in self.outlet.receptions() {
-            let rate = self.feeds.iter().flat_map(|(_, feeds)| feeds).nth(track.into());
-            let rate = rate.map_or(1, |(_, format)| format.clock_rate());
-            let jitter = f64::from(reception.jitter) * 1e3 / f64::from(rate);
-            let lost = reception.lost.max(0);
+        for (track, heard) in self.outlet.receptions() {
+            let (lost, jitter) = (heard.lost, heard.jitter.as_secs_f64() * 1e3);
             let _ = write!(
                 text,
                 "; it reports for track {track}: {lost} packets lost, jitter {jitter:.1} ms"
             );
+            if let Some(trip) = heard.round_trip {
+                let _ = write!(text, ", round trip {:.1} ms", trip.as_secs_f64() * 1e3);
+            }
         }
         tracing::info!("RTSP: player {} left {}: {why}; {text}", self.from, self.tag());
     }

@@ -2,9 +2,10 @@
 
 use super::outlet::Outlet;
 use super::stage::{FeedStage, PathAnswer};
+use super::tally::{self, TrackTally};
 use super::unit::{MediaUnit, UnitRole};
 use crate::request::ViewerRequest;
-use paceline::status::PublisherId;
+use paceline::status::{PlayersStatus, PublisherId};
 use paceline::{Kind, Node, Sample, Subscriber, SubscriberEvent};
 use paceline_edge::{CatchUp, Packetizer, PictureClock, SoundClock, TrackFormat, ticks};
 use paceline_media::codec::{Codec, Units};
@@ -35,10 +36,20 @@ pub(super) struct Feed {
     players: Mutex<Players>,
 }
 
+/// A player of a feed.
+struct Member {
+    outlet: Weak<Outlet>,
+    track: u8,
+    /// Its counters when it joined.
+    since: TrackTally,
+}
+
 /// The players, and the pictures that the next one receives first.
 #[derive(Default)]
 struct Players {
-    outlets: Vec<(Weak<Outlet>, u8)>,
+    outlets: Vec<Member>,
+    /// The counters of players that have left.
+    past: PlayersStatus,
     group: VecDeque<Arc<MediaUnit>>,
     bytes: usize,
     /// The group is too large to be kept.
@@ -81,9 +92,10 @@ impl Feed {
         let catch_up = oldest
             .zip(newest)
             .map(|(oldest, newest)| CatchUp::new(oldest, newest, group.len(), rate));
+        let since = outlet.tally(track);
         outlet.open(track, &group, catch_up.unwrap_or_default(), Instant::now());
-        players.outlets.retain(|(known, _)| known.strong_count() > 0);
-        players.outlets.push((Arc::downgrade(outlet), track));
+        players.outlets.retain(|known| known.outlet.strong_count() > 0);
+        players.outlets.push(Member { outlet: Arc::downgrade(outlet), track, since });
         if let Some(why) = &self.stage.borrow().ended {
             outlet.end(why);
         }
@@ -92,7 +104,28 @@ impl Feed {
     /// Removes a player.
     pub(super) fn leave(&self, outlet: &Arc<Outlet>) {
         let gone = Arc::downgrade(outlet);
-        self.lock().outlets.retain(|(known, _)| !known.ptr_eq(&gone));
+        let mut players = self.lock();
+        let Players { outlets, past, .. } = &mut *players;
+        outlets.retain(|known| {
+            let leaves = known.outlet.ptr_eq(&gone);
+            if leaves {
+                tally::add_counts(past, &outlet.tally(known.track), &known.since);
+            }
+            !leaves
+        });
+    }
+
+    /// Returns the reception of the players.
+    fn reception(&self) -> PlayersStatus {
+        let players = self.lock();
+        let mut sum = players.past;
+        for known in &players.outlets {
+            let Some(outlet) = known.outlet.upgrade() else { continue };
+            let tally = outlet.tally(known.track);
+            tally::add_counts(&mut sum, &tally, &known.since);
+            tally::add_present(&mut sum, &tally);
+        }
+        sum
     }
 
     /// Returns the time of the first unit that a player receives when it joins now, in units of the clock rate.
@@ -108,8 +141,8 @@ impl Feed {
         self.stage.send_modify(|stage| {
             stage.ended.get_or_insert_with(|| why.to_owned());
         });
-        for (outlet, _) in &self.lock().outlets {
-            if let Some(outlet) = outlet.upgrade() {
+        for known in &self.lock().outlets {
+            if let Some(outlet) = known.outlet.upgrade() {
                 outlet.end(why);
             }
         }
@@ -124,7 +157,7 @@ impl Feed {
         let mut players = self.lock();
         let now = Instant::now();
         players.keep(unit);
-        for (outlet, track) in &players.outlets {
+        for Member { outlet, track, .. } in &players.outlets {
             if let Some(outlet) = outlet.upgrade() {
                 outlet.push(*track, unit, now);
             }
@@ -136,7 +169,7 @@ impl Feed {
         let mut players = self.lock();
         players.group.clear();
         (players.bytes, players.cut) = (0, true);
-        for (outlet, track) in &players.outlets {
+        for Member { outlet, track, .. } in &players.outlets {
             if let Some(outlet) = outlet.upgrade() {
                 outlet.lose(*track);
             }
@@ -226,6 +259,7 @@ impl FeedReader {
             tokio::select! {
                 () = arrival => {}
                 now = look.tick() => {
+                    self.subscriber.set_players(self.feed.reception());
                     if is_used() {
                         used = now;
                     } else if now - used >= LINGER {

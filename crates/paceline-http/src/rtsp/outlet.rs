@@ -1,5 +1,6 @@
 //! The units that wait for one player. They are bounded, and a player that does not read loses whole pictures.
 
+use super::tally::{Heard, LeftOut, TrackTally};
 use super::unit::{MediaUnit, UnitRole};
 use paceline_edge::{Reception, TRACKS_MAX};
 use std::collections::VecDeque;
@@ -23,39 +24,6 @@ pub(super) struct WaitingUnit {
     pub(super) start: Option<paceline_edge::CatchUp>,
 }
 
-/// The pictures and blocks that a player did not get.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct LeftOut {
-    /// Pictures that waited too long.
-    pub(super) slow: u64,
-    /// Pictures that need one that was left out.
-    pub(super) needs: u64,
-    /// Blocks of sound that waited too long.
-    pub(super) sound: u64,
-}
-
-impl LeftOut {
-    pub(super) const fn total(self) -> u64 {
-        self.slow + self.needs + self.sound
-    }
-}
-
-impl std::fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let parts = [
-            (self.slow, "pictures that the player read too slowly"),
-            (self.needs, "pictures that need one of these"),
-            (self.sound, "blocks of sound that it read too slowly"),
-        ];
-        let mut before = "";
-        for (count, what) in parts.into_iter().filter(|(count, _)| *count > 0) {
-            write!(f, "{before}{count} {what}")?;
-            before = ", ";
-        }
-        Ok(())
-    }
-}
-
 /// The state of one track.
 #[derive(Debug, Default)]
 struct Flow {
@@ -65,7 +33,7 @@ struct Flow {
     needs_key: bool,
     /// Leading pictures are left out up to the next picture that is none: the player lacks those before its key picture.
     fresh: bool,
-    report: Option<Reception>,
+    tally: TrackTally,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +41,6 @@ struct Waiting {
     units: VecDeque<WaitingUnit>,
     bytes: usize,
     flows: [Flow; TRACKS_MAX as usize],
-    left_out: LeftOut,
     /// The reason why a feed has ended.
     ended: Option<String>,
     /// The last report over UDP.
@@ -102,9 +69,10 @@ impl Outlet {
         now: Instant,
     ) {
         let mut waiting = self.lock();
+        waiting.bye = false;
         let empty = group.is_empty();
         if let Some(flow) = waiting.flows.get_mut(usize::from(track)) {
-            *flow = Flow { open: true, needs_key: empty, fresh: true, report: flow.report };
+            *flow = Flow { open: true, needs_key: empty, fresh: true, tally: flow.tally };
         }
         for (number, unit) in group.iter().enumerate() {
             let start = (number == 0).then_some(catch_up);
@@ -134,7 +102,7 @@ impl Outlet {
             waiting.skip();
         }
         if !waiting.takes(track, unit.role) {
-            waiting.left_out.needs += 1;
+            waiting.count(track, |left_out| left_out.needs += 1);
             return;
         }
         waiting.bytes += unit.bytes;
@@ -162,6 +130,9 @@ impl Outlet {
         let mut waiting = self.lock();
         let next = waiting.units.pop_front()?;
         waiting.bytes = waiting.bytes.saturating_sub(next.unit.bytes);
+        if let Some(flow) = waiting.flows.get_mut(usize::from(next.track)) {
+            flow.tally.packets += u64::try_from(next.unit.parts.len()).unwrap_or_default();
+        }
         Some(next)
     }
 
@@ -176,17 +147,34 @@ impl Outlet {
         waiting.ended.clone().filter(|_| waiting.units.is_empty())
     }
 
+    /// Returns what all tracks left out.
     pub(super) fn left_out(&self) -> LeftOut {
-        self.lock().left_out
+        let waiting = self.lock();
+        waiting.flows.iter().fold(LeftOut::default(), |sum, flow| sum.plus(flow.tally.left_out))
     }
 
-    /// Notes a report of the player about a track, or that it has left.
-    pub(super) fn report(&self, track: u8, reception: Option<Reception>, bye: bool) {
+    /// Returns the counters of a track.
+    pub(super) fn tally(&self, track: u8) -> TrackTally {
+        let waiting = self.lock();
+        waiting.flows.get(usize::from(track)).map(|flow| flow.tally).unwrap_or_default()
+    }
+
+    /// Notes the first sequence number and the clock rate of a track.
+    pub(super) fn set_up(&self, track: u8, sequence: u16, rate: u32) {
+        if let Some(flow) = self.lock().flows.get_mut(usize::from(track)) {
+            flow.tally = TrackTally::new(sequence, rate);
+        }
+    }
+
+    /// Notes a report of the player about a track, or that it has left. `nanos` is the time since 1970 UTC.
+    pub(super) fn report(&self, track: u8, reception: Option<Reception>, bye: bool, nanos: u64) {
         let mut waiting = self.lock();
         waiting.sign = Some(Instant::now());
         waiting.bye |= bye;
-        if let (Some(flow), Some(_)) = (waiting.flows.get_mut(usize::from(track)), reception) {
-            flow.report = reception;
+        if let (Some(flow), Some(reception)) =
+            (waiting.flows.get_mut(usize::from(track)), reception)
+        {
+            flow.tally.hear(&reception, nanos);
         }
         if bye {
             drop(waiting);
@@ -194,10 +182,11 @@ impl Outlet {
         }
     }
 
-    pub(super) fn receptions(&self) -> Vec<(u8, Reception)> {
+    /// Returns the last report about each track.
+    pub(super) fn receptions(&self) -> Vec<(u8, Heard)> {
         let waiting = self.lock();
         let numbered = (0_u8..).zip(&waiting.flows);
-        numbered.filter_map(|(track, flow)| Some((track, flow.report?))).collect()
+        numbered.filter_map(|(track, flow)| Some((track, flow.tally.heard?))).collect()
     }
 
     /// Returns the time of the last report over UDP, and whether the player has left.
@@ -211,16 +200,22 @@ impl Waiting {
     /// Leaves out everything that waits, because the player reads too slowly.
     fn skip(&mut self) {
         for WaitingUnit { track, unit, .. } in self.units.drain(..) {
-            if !unit.role.is_picture() {
-                self.left_out.sound += 1;
-                continue;
-            }
-            self.left_out.slow += 1;
-            if let Some(flow) = self.flows.get_mut(usize::from(track)) {
+            let Some(flow) = self.flows.get_mut(usize::from(track)) else { continue };
+            if unit.role.is_picture() {
+                flow.tally.left_out.slow += 1;
                 flow.needs_key = true;
+            } else {
+                flow.tally.left_out.sound += 1;
             }
         }
         self.bytes = 0;
+    }
+
+    /// Counts what a track leaves out.
+    fn count(&mut self, track: u8, add: impl FnOnce(&mut LeftOut)) {
+        if let Some(flow) = self.flows.get_mut(usize::from(track)) {
+            add(&mut flow.tally.left_out);
+        }
     }
 
     /// Returns whether the player can decode a unit.

@@ -1,5 +1,6 @@
 //! The two UDP sockets from which all players receive packets and reports.
 
+use super::hub::Hub;
 use super::outlet::Outlet;
 use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
 use paceline_edge::{PlayerReport, RTP_HEADER_BYTES};
@@ -121,8 +122,8 @@ impl UdpPair {
     }
 
     /// Starts to read the reports of players.
-    pub(super) fn read(self: &Arc<Self>) -> JoinHandle<()> {
-        let of = self.clone();
+    pub(super) fn read(self: &Arc<Self>, hub: &Arc<Hub>) -> JoinHandle<()> {
+        let (of, hub) = (self.clone(), hub.clone());
         tokio::spawn(async move {
             let mut reports = vec![0; REPORT_BYTES_MAX];
             // Players send empty packets to the first port, which open their firewalls.
@@ -130,7 +131,7 @@ impl UdpPair {
             loop {
                 tokio::select! {
                     read = of.rtcp.recv_from(&mut reports) => if let Ok((length, from)) = read {
-                        of.take(reports.get(..length).unwrap_or_default(), from);
+                        of.take(reports.get(..length).unwrap_or_default(), from, hub.now());
                     },
                     _ = of.rtp.recv_from(&mut rest) => {}
                 }
@@ -139,7 +140,7 @@ impl UdpPair {
         })
     }
 
-    fn take(&self, bytes: &[u8], from: SocketAddr) {
+    fn take(&self, bytes: &[u8], from: SocketAddr, nanos: u64) {
         let known = self.lock().get(&from).cloned();
         let Some((Some(outlet), track, ssrc)) =
             known.map(|(outlet, track, ssrc)| (outlet.upgrade(), track, ssrc))
@@ -149,7 +150,7 @@ impl UdpPair {
         match PlayerReport::parse(bytes) {
             Ok(report) => {
                 let mut own = report.receptions.into_iter().filter(|it| it.ssrc == ssrc);
-                outlet.report(track, own.next(), report.bye);
+                outlet.report(track, own.next(), report.bye, nanos);
             }
             Err(error) => {
                 paceline::warn_limited!("RTSP: a report of {from} cannot be read: {error}");

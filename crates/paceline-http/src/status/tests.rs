@@ -170,6 +170,21 @@ fn expected_robot() -> serde_json::Value {
     })
 }
 
+fn expected_players() -> serde_json::Value {
+    serde_json::json!({
+        "players": 2,
+        "packets": 94_000,
+        "left_out_slow": 12,
+        "left_out_needs": 30,
+        "left_out_sound": 0,
+        "reported": 90_000,
+        "lost": 900,
+        "loss_max": 0.0625,
+        "jitter_max_us": 1_250,
+        "round_trip_max_us": 4_100,
+    })
+}
+
 fn expected_timed() -> serde_json::Value {
     serde_json::json!({
         "method": "sync_group",
@@ -227,6 +242,7 @@ fn the_schema_is_stable() {
                     "dropped": {},
                     "jitter_us": 3_412,
                     "lost": 2,
+                    "players": expected_players(),
                     "timed": expected_timed(),
                     "health": expected_health(),
                 }],

@@ -1,6 +1,6 @@
 //! The units of a track as message payloads.
 
-use super::{FilmCodec, FilmKind, FilmTrack, FilmUnit};
+use super::{FilmCodec, FilmKind, FilmTrack, FilmTurn, FilmUnit, orientation};
 use crate::audio::{AacFormat, Coding};
 use crate::codec::{Codec, Units};
 use crate::error::MediaError;
@@ -16,7 +16,7 @@ const PICTURES: &str = "code its pictures again, with ffmpeg: -c:v libx264";
 const SOUND: &str = "code its sound again, with ffmpeg: -c:a aac or -c:a libopus";
 const PARTS: &str = "publish its parts one after the other";
 
-/// Turns the units of a track into samples: access units of H.264 and H.265 in Annex B with parameter sets at key pictures,
+/// Turns the units of a track into samples: access units of H.264 and H.265 in Annex B with parameter sets and orientation at key pictures,
 /// temporal units of AV1, JPEG pictures, blocks of AAC with ADTS headers, packets of Opus, and blocks of uncompressed sound.
 #[derive(Debug)]
 pub struct FilmSamples {
@@ -31,6 +31,8 @@ pub struct FilmSamples {
 struct Pictures {
     codec: Codec,
     units: Units,
+    /// The orientation that the container states.
+    turn: FilmTurn,
     /// A key picture has passed.
     begun: bool,
 }
@@ -65,9 +67,12 @@ impl FilmSamples {
             MediaError::FilmCodec { track: track.id, codec: track.codec_name(), fix }
         })?;
         let video = match first {
-            Some(FilmCodec::Video { codec, .. }) => {
-                Some(Pictures { codec: *codec, units: Units::new(*codec), begun: false })
-            }
+            Some(FilmCodec::Video { codec, .. }) => Some(Pictures {
+                codec: *codec,
+                units: Units::new(*codec),
+                turn: track.turn,
+                begun: false,
+            }),
             _ => None,
         };
         Ok(Self { codecs: track.codecs.clone(), encoding, entry: None, video })
@@ -143,7 +148,11 @@ impl Pictures {
         if !self.begun {
             return Ok(FilmSample::Early);
         }
-        Ok(FilmSample::Sample { bytes: whole.into_owned(), key: class == Class::I })
+        let (mut bytes, key) = (whole.into_owned(), class == Class::I);
+        if key {
+            bytes = orientation::stated(self.codec, self.turn, bytes);
+        }
+        Ok(FilmSample::Sample { bytes, key })
     }
 }
 

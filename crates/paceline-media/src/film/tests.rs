@@ -1,10 +1,11 @@
 //! Films that are written and read again, cut and damaged.
 
 use super::{
-    FilmAccess, FilmDemuxer, FilmDetected, FilmFormat, FilmSample, FilmSamples, FilmUnit,
-    FilmWriter,
+    FilmAccess, FilmCodec, FilmDemuxer, FilmDetected, FilmFormat, FilmSample, FilmSamples,
+    FilmTrack, FilmTurn, FilmUnit, FilmWriter, TimeBase,
 };
 use crate::audio::AacFormat;
+use crate::codec::Codec;
 use proptest::prelude::*;
 
 /// The parameter sets of pictures of 16 x 16 pixels.
@@ -187,6 +188,65 @@ fn samples_of_another_type_are_refused() {
     let mut late = FilmWriter::new(FilmFormat::Matroska, 1).unwrap();
     late.push(0, "video/h264", 0, &picture(false, 1)).unwrap();
     assert_eq!((late.left_out(), late.part(true)), (1, Ok(Vec::new())));
+}
+
+#[test]
+fn the_orientation_of_pictures_passes_from_film_to_film() {
+    for degrees in [90, 180, 270] {
+        let turn = FilmTurn { degrees, other: false };
+        let track = FilmTrack {
+            id: 1,
+            codecs: vec![FilmCodec::Video { codec: Codec::H264, lengths: None, sets: Vec::new() }],
+            tick: TimeBase::MILLIS,
+            size: None,
+            turn,
+        };
+        let mut samples = FilmSamples::new(&track).unwrap();
+        let unit = |key| FilmUnit {
+            track: 0,
+            entry: 0,
+            shown: 0,
+            decode: None,
+            bytes: picture(key, 1),
+            key,
+            outside: false,
+        };
+        for format in [FilmFormat::Mp4, FilmFormat::Matroska] {
+            let mut film = FilmWriter::new(format, 1).unwrap();
+            for number in 0..3 {
+                let FilmSample::Sample { bytes, .. } = samples.take(&unit(true)).unwrap() else {
+                    panic!()
+                };
+                film.push(0, "video/h264", number * PERIOD_NS, &bytes).unwrap();
+            }
+            let (units, demuxer) = read(&film.part(true).unwrap(), FilmAccess::Seek, 500);
+            assert_eq!(units.len(), 3);
+            assert_eq!(demuxer.unwrap().tracks()[0].turn, turn, "{format:?}");
+        }
+    }
+}
+
+#[test]
+fn g711_is_written_into_mp4() {
+    for (encoding, coding) in [
+        ("audio/pcmu;rate=8000;channels=1", "audio/pcmu;rate=8000;channels=1"),
+        ("audio/pcma;rate=16000;channels=2", "audio/pcma;rate=16000;channels=2"),
+    ] {
+        let mut film = FilmWriter::new(FilmFormat::Mp4, 2).unwrap();
+        film.push(0, "video/h264", 0, &picture(true, 1)).unwrap();
+        let block: Vec<u8> = (0..=255).chain(0..64).collect();
+        film.push(1, encoding, 0, &block).unwrap();
+        let (units, demuxer) = read(&film.part(true).unwrap(), FilmAccess::Seek, 500);
+        let tracks = demuxer.unwrap();
+        let mut samples = FilmSamples::new(&tracks.tracks()[1]).unwrap();
+        assert_eq!(samples.encoding(), coding);
+        let mut heard = Vec::new();
+        for unit in units.iter().filter(|unit| unit.track == 1) {
+            let FilmSample::Sample { bytes, .. } = samples.take(unit).unwrap() else { panic!() };
+            heard.extend(bytes);
+        }
+        assert_eq!(heard, block);
+    }
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 use super::by_reason;
 use super::form;
 use super::health::SubscriptionHealth;
+use super::players::PlayersStatus;
 use super::timed::TimedStatus;
 use super::units::{hertz, in_hertz, maybe_micros, maybe_text, micros, text, texts};
 use paceline_proto::control::{IMPORTANCE_DEFAULT, SubscriptionSpec};
@@ -115,6 +116,10 @@ pub struct SubscriptionStatus {
     pub lost: u64,
     /// Delivery by time; null without one.
     pub timed: Option<TimedStatus>,
+    /// The players of an RTSP server that share the subscription; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(as = "Option<PlayersStatus>", optional))]
+    pub players: Option<PlayersStatus>,
     /// The requested, delivered and lost samples of the last seconds, and whether that is as requested.
     #[serde(default)]
     pub health: SubscriptionHealth,

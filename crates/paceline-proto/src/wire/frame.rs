@@ -374,7 +374,7 @@ mod tests {
         let mut reader = Reader::new(Bytes::from_static(&[1, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
         let err = FrameHeader::read(&mut reader).unwrap_err();
         assert_eq!(err, WireError::Version(1));
-        assert_eq!(err.to_string(), "wire format version 1: this node speaks version 6");
+        assert_eq!(err.to_string(), "wire format version 1: this node speaks version 7");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The wire format of feedback requests and answers.
 
-use crate::status::Measured;
+use crate::status::{Measured, PlayersStatus};
 use bytes::Bytes;
 use paceline_proto::wire::{Reader, WireError, Writer};
 use std::time::Duration;
@@ -32,9 +32,22 @@ pub(crate) fn encode(rows: &[Option<Measured>]) -> Vec<u8> {
             }
             put_time(row.age_max, &mut out);
             put_time(row.age_sum, &mut out);
+            put_players(row.players, &mut out);
         }
     }
     out
+}
+
+fn put_players(players: Option<PlayersStatus>, out: &mut Vec<u8>) {
+    out.put_flag(players.is_some());
+    let Some(of) = players else { return };
+    let left_out = [of.left_out_slow, of.left_out_needs, of.left_out_sound];
+    let counts = [of.players, of.packets, of.reported, of.lost].into_iter().chain(left_out);
+    counts.for_each(|count| out.put_varint(count));
+    out.put_varint(of.loss_max.to_bits());
+    put_time(of.jitter_max, out);
+    out.put_flag(of.round_trip_max.is_some());
+    of.round_trip_max.into_iter().for_each(|time| put_time(time, out));
 }
 
 fn put_time(time: Duration, out: &mut Vec<u8>) {
@@ -61,9 +74,46 @@ fn read(reader: &mut Reader) -> Result<Measured, WireError> {
         }
         numbers
     };
-    let mut time = || reader.varint("age").map(Duration::from_nanos);
-    let (age_max, age_sum) = (time()?, time()?);
-    Ok(Measured { delivered, bytes, late, overdue, dropped, rate_millihertz, age_max, age_sum })
+    let (age_max, age_sum) = (time(reader)?, time(reader)?);
+    let players = if reader.flag("players")? { Some(read_players(reader)?) } else { None };
+    Ok(Measured {
+        delivered,
+        bytes,
+        late,
+        overdue,
+        dropped,
+        rate_millihertz,
+        age_max,
+        age_sum,
+        players,
+    })
+}
+
+fn time(reader: &mut Reader) -> Result<Duration, WireError> {
+    reader.varint("time").map(Duration::from_nanos)
+}
+
+fn read_players(reader: &mut Reader) -> Result<PlayersStatus, WireError> {
+    let mut count = || reader.varint("players");
+    let [players, packets, reported, lost] = [count()?, count()?, count()?, count()?];
+    let [left_out_slow, left_out_needs, left_out_sound] = [count()?, count()?, count()?];
+    let loss = f64::from_bits(count()?);
+    // Another value is no part of the packets.
+    let loss_max = if (0.0..=1.0).contains(&loss) { loss } else { 0.0 };
+    let jitter_max = time(reader)?;
+    let round_trip_max = if reader.flag("round trip")? { Some(time(reader)?) } else { None };
+    Ok(PlayersStatus {
+        players,
+        packets,
+        left_out_slow,
+        left_out_needs,
+        left_out_sound,
+        reported,
+        lost,
+        loss_max,
+        jitter_max,
+        round_trip_max,
+    })
 }
 
 #[cfg(test)]
@@ -81,6 +131,18 @@ mod tests {
             rate_millihertz: 29_970,
             age_max: Duration::from_millis(7),
             age_sum: Duration::from_secs(9),
+            players: Some(PlayersStatus {
+                players: 2,
+                packets: 94_000,
+                left_out_slow: 12,
+                left_out_needs: 30,
+                left_out_sound: 7,
+                reported: 90_000,
+                lost: 900,
+                loss_max: 0.0625,
+                jitter_max: Duration::from_micros(1_250),
+                round_trip_max: Some(Duration::from_micros(4_100)),
+            }),
         };
         let rows = [Some(some), None, Some(Measured::default())];
         let bytes = Bytes::from(encode(&rows));

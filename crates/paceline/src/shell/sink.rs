@@ -16,6 +16,7 @@ use paceline_node::deliver::{
     Acceptance, Counts, Delivery, DeliveryFate, DeliveryTiming, Moments, Needed, Origin,
     TakenSample,
 };
+use paceline_node::status::PlayersStatus;
 use paceline_proto::control::SubscriptionSpec;
 use paceline_proto::{DropReason, PublisherId, RawSample};
 use paceline_sched::Instant;
@@ -53,6 +54,8 @@ pub(crate) struct Sink {
     /// Counts the waiting bytes of a subscription with a contract on its node.
     depth: Option<Arc<HostDepth>>,
     events: Events<SubscriberEvent>,
+    /// The players that share the subscription, as its RTSP server states.
+    players: Mutex<Option<PlayersStatus>>,
     closed: AtomicBool,
     /// Notified of each sample and event, and of the end.
     pub(crate) arrival: Event,
@@ -131,6 +134,7 @@ impl Sink {
             timer: None,
             depth: None,
             events: Events::default(),
+            players: Mutex::new(None),
             closed: AtomicBool::new(false),
             arrival: Event::new(),
         }
@@ -197,6 +201,15 @@ impl Sink {
     /// Returns the counters.
     pub(crate) fn counts(&self) -> Counts {
         lock(&self.delivery).counts().clone()
+    }
+
+    /// Returns the players that share the subscription.
+    pub(crate) fn players(&self) -> Option<PlayersStatus> {
+        *lock(&self.players)
+    }
+
+    pub(crate) fn set_players(&self, players: PlayersStatus) {
+        *lock(&self.players) = Some(players);
     }
 
     /// Counts samples that do not arrive here.

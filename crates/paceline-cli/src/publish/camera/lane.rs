@@ -4,13 +4,13 @@ use super::super::media::Message;
 use super::super::news::News;
 use super::super::source::Piece;
 use super::pace::Pace;
+use super::queue::{LaneQueue, NoRoom};
 use super::refusal::Ended;
 use super::tracks::Track;
 use anyhow::anyhow;
 use paceline_edge::{Captured, TrackFormat, TrackKind, UnitFault};
 use paceline_media::stream::Properties;
 use std::sync::Arc;
-use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Instant;
 
 /// The most samples that wait for the rate.
@@ -20,7 +20,7 @@ const HELD_MAX: usize = 5;
 pub(super) struct Lane {
     pub(super) kind: TrackKind,
     pub(super) news: Arc<News>,
-    to: SyncSender<Message>,
+    to: LaneQueue,
     /// The format of the first connection, which the publisher declared.
     format: Option<TrackFormat>,
     state: State,
@@ -44,7 +44,7 @@ pub(super) struct Arrived {
 }
 
 impl Lane {
-    pub(super) fn new(kind: TrackKind, news: Arc<News>, to: SyncSender<Message>) -> Self {
+    pub(super) fn new(kind: TrackKind, news: Arc<News>, to: LaneQueue) -> Self {
         Self { kind, news, to, format: None, state: State::New, pace: Pace::default() }
     }
 
@@ -91,9 +91,10 @@ impl Lane {
             },
             State::Held { .. } | State::Begun => None,
         };
-        let piece = Piece { payload: bytes.into(), arrived: Some(at), captured: Some(captured) };
+        let payload = bytes.into();
+        let piece = Piece { payload, arrived: Some(at), captured: Some(captured), room: None };
         match std::mem::replace(&mut self.state, State::Begun) {
-            State::Begun => self.send(Message::Sample(piece)),
+            State::Begun => self.send(piece),
             State::New => {
                 let Some(properties) = properties else { return Ok(true) };
                 self.begin(vec![piece], properties, rate)
@@ -118,25 +119,33 @@ impl Lane {
             return Ok(true);
         }
         let hz = properties.hz.or_else(|| self.pace.hz(rate));
-        let mut took = self.send(Message::Head(Some(Properties { hz, ..properties })))?;
+        let head = Message::Head(Some(Properties { hz, ..properties }));
+        let mut took = self.sent(self.to.send(head))?;
         for piece in pieces {
-            took &= self.send(Message::Sample(piece))?;
+            took &= self.send(piece)?;
         }
         Ok(took)
     }
 
-    /// Sends a message without waiting: a camera does not wait either. Returns false if there is no room.
-    ///
-    /// Sound that nobody takes any more ends no pictures.
-    fn send(&self, message: Message) -> Result<bool, Ended> {
-        match self.to.try_send(message) {
+    /// Sends a sample without waiting: a camera does not wait either. Returns false if there is no room.
+    fn send(&self, piece: Piece) -> Result<bool, Ended> {
+        self.sent(self.to.offer(piece, Instant::now()))
+    }
+
+    /// Counts what was not sent. Sound that nobody takes any more ends no pictures.
+    fn sent(&self, result: Result<(), NoRoom>) -> Result<bool, Ended> {
+        match result {
             Ok(()) => Ok(true),
-            Err(TrySendError::Full(_)) => {
-                self.news.unread();
+            Err(NoRoom::Full) => {
+                self.news.full();
                 Ok(false)
             }
-            Err(TrySendError::Disconnected(_)) if self.kind == TrackKind::Sound => Ok(true),
-            Err(TrySendError::Disconnected(_)) => Err(Ended::Unwanted),
+            Err(NoRoom::Stopped) => {
+                self.news.stopped();
+                Ok(false)
+            }
+            Err(NoRoom::Gone) if self.kind == TrackKind::Sound => Ok(true),
+            Err(NoRoom::Gone) => Err(Ended::Unwanted),
         }
     }
 }

@@ -88,7 +88,8 @@ impl Lane {
             let at = self.start.wait() + Duration::from_nanos(depart);
             std::thread::sleep(at.saturating_duration_since(Instant::now()));
             let captured = Some(Captured { before_ns: due.age_ns, bound_ns: 0 });
-            let piece = Piece { payload: sample.bytes.into(), arrived: Some(at), captured };
+            let payload = sample.bytes.into();
+            let piece = Piece { payload, arrived: Some(at), captured, room: None };
             if to.send(Message::Sample(piece)).is_err() {
                 return Ok(false);
             }

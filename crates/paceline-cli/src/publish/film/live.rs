@@ -127,8 +127,8 @@ impl Live {
             let ticks = i128::from(sample.shown_ns) * i128::from(CLOCK_HZ) / 1_000_000_000;
             // All tracks have one clock.
             let captured = self.clock.capture(0, i64::try_from(ticks).unwrap_or(0), since);
-            let piece =
-                Piece { payload: sample.bytes.into(), arrived: Some(at), captured: Some(captured) };
+            let payload = sample.bytes.into();
+            let piece = Piece { payload, arrived: Some(at), captured: Some(captured), room: None };
             lane.samples.report(&self.reader, &lane.news);
             if !lane.give(piece) {
                 return Ok(());
@@ -172,7 +172,7 @@ impl LiveTrack {
             return self.to.send(message).is_ok();
         }
         if let Err(TrySendError::Full(_)) = self.to.try_send(message) {
-            self.news.unread();
+            self.news.stopped();
         }
         true
     }

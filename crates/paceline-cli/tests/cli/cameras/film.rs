@@ -83,6 +83,21 @@ impl Film {
         decodes(stream);
     }
 
+    /// Checks the pictures of a stream as [`Self::check_parts`]. Returns their number, and the number of pictures of the repeated film
+    /// that are missing between them: gaps are shorter than the film.
+    pub(crate) fn gaps(&self, stream: &[u8]) -> (u64, u64) {
+        self.check_parts(stream);
+        let length = self.pictures.len();
+        let got = pictures(stream);
+        let places: Vec<usize> = got
+            .iter()
+            .filter_map(|found| self.pictures.iter().position(|picture| picture == found))
+            .collect();
+        let steps = places.windows(2).map(|pair| (pair[1] + length - pair[0]) % length);
+        let missing: usize = steps.map(|step| step.saturating_sub(1)).sum();
+        (got.len() as u64, missing as u64)
+    }
+
     /// Checks that each picture of a stream is a whole one of the film, and that a decoder reports no error.
     pub(crate) fn check_parts(&self, stream: &[u8]) {
         let got = pictures(stream);

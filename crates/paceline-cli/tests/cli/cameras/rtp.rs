@@ -26,7 +26,7 @@ impl Drop for SenderProcess {
 }
 
 /// Returns a port whose three successors are free as well, most probably.
-fn ports() -> u16 {
+pub(super) fn ports() -> u16 {
     let port = free_port();
     for _ in 0..3 {
         let _ = free_port();

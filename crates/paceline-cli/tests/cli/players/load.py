@@ -1,7 +1,7 @@
-"""Many players of one address, and the processor time of its server: load.py URL PLAYERS SECONDS SERVER_PID [udp].
+"""Many players, and the processor time of their server: load.py URL[,URL...] PLAYERS SECONDS SERVER_PID [udp] [stalled=N].
 
-Prints the packets that arrived and the processor time of the server per packet. With udp only the first player reads, over TCP: the
-packets of the others are counted as many.
+The players take the addresses in turn, and N further players never read. Prints the packets that arrived and the processor time of the
+server per packet. With udp only the first player reads, over TCP: the packets of the others are counted as many.
 """
 
 import os
@@ -17,14 +17,17 @@ LINGER = 3.0
 class Player:
     """A session whose packets are counted."""
 
-    def __init__(self, url: str, over_udp: bool) -> None:
+    def __init__(self, url: str, over_udp: bool, stalled: bool = False) -> None:
         host, port = url.split("/")[2].rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)))
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        if stalled:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.connect((host, int(port)))
         self.socket.settimeout(20)
         self.packets, self.rest, self.skip = 0, b"", 0
         description = self.ask("DESCRIBE", url, "Accept: application/sdp\r\n")[1]
         controls = re.findall(r"a=control:(\S+)", description)
-        track = controls[-1] if controls[-1].startswith("rtsp:") else f"{url}/{controls[-1]}"
+        track = controls[-1] if controls[-1].startswith("rtsp:") else f"{url.split('?')[0]}/{controls[-1]}"
         transport = "RTP/AVP/TCP;unicast;interleaved=0-1"
         if over_udp:
             self.ports = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2)]
@@ -86,9 +89,12 @@ def read_for(seconds: float, selector: selectors.DefaultSelector) -> None:
 
 def main() -> None:
     """Opens the players, and measures."""
-    url, count, seconds, pid = sys.argv[1:5]
+    urls, count, seconds, pid = sys.argv[1:5]
+    forms = urls.split(",")
     udp = "udp" in sys.argv[5:]
-    players = [Player(url, udp and number > 0) for number in range(int(count))]
+    stalled = sum(int(word.removeprefix("stalled=")) for word in sys.argv[5:] if word.startswith("stalled="))
+    players = [Player(forms[number % len(forms)], udp and number > 0) for number in range(int(count))]
+    silent = [Player(forms[number % len(forms)], False, True) for number in range(stalled)]
     selector = selectors.DefaultSelector()
     readers = players[:1] if udp else players
     for player in readers:
@@ -98,7 +104,11 @@ def main() -> None:
     read_for(float(seconds), selector)
     packets = sum(player.packets for player in readers) - before
     packets *= len(players) // len(readers)
+    counts = [player.packets for player in readers]
+    assert min(counts) > 0, f"a player got no packet: {counts}"
     used = processor_time(pid) - used
+    if silent:
+        print(f"{len(players)} players in {len(forms)} forms next to {len(silent)} that do not read")
     print(f"{packets} packets, {used:.2f} s of a processor, {used / packets * 1e6:.2f} us per packet")
 
 

@@ -24,7 +24,15 @@ impl RawPlayer {
     fn ask(&mut self, line: &str, headers: &str) {
         let text = format!("{line} RTSP/1.0\r\nCSeq: 1\r\n{headers}\r\n");
         self.0.write_all(text.as_bytes()).unwrap();
-        let mut answer = Vec::new();
+        let mut answer = vec![self.byte()];
+        // Packets that were sent before the answer.
+        while answer == *b"$" {
+            let mut head = [0; 3];
+            self.0.read_exact(&mut head).unwrap();
+            let mut packet = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+            self.0.read_exact(&mut packet).unwrap();
+            answer = vec![self.byte()];
+        }
         while !answer.ends_with(b"\r\n\r\n") {
             answer.push(self.byte());
         }
@@ -53,6 +61,16 @@ impl RawPlayer {
                 return packet;
             }
         }
+    }
+
+    /// Sends BYE, and ends the session after `pause`, as GStreamer does.
+    pub(super) fn leave(mut self, url: &str, pause: Duration) {
+        // An empty report and BYE of one source.
+        let bye = [0x80, 201, 0, 1, 0, 0, 0, 7, 0x81, 203, 0, 1, 0, 0, 0, 7];
+        self.send(&[&[b'$', 1, 0, 16][..], &bye].concat());
+        std::thread::sleep(pause);
+        self.ask(&format!("PAUSE {url}"), "");
+        self.ask(&format!("TEARDOWN {url}"), "");
     }
 
     /// Sends bytes.

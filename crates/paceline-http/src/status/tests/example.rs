@@ -4,9 +4,9 @@ use paceline::contract::{Form, Proxy, Rate};
 use paceline::delivery::{TimedMethod, TimedStatus};
 use paceline::status::{
     BufferStatus, ClassStatus, DropReason, Drops, Flood, HealthState, LinkCounters, LinkStatus,
-    MemoryStatus, MutedStatus, NeighbourStatus, NodeId, NodeStatus, ProcessorStatus, PublisherId,
-    PublisherStatus, QueueStatus, Repairs, Reservation, ReservedHop, StreamContract, StreamStatus,
-    SubscriptionHealth, SubscriptionId, SubscriptionStatus, SummedAges,
+    MemoryStatus, MutedStatus, NeighbourStatus, NodeId, NodeStatus, PlayersStatus, ProcessorStatus,
+    PublisherId, PublisherStatus, QueueStatus, Repairs, Reservation, ReservedHop, StreamContract,
+    StreamStatus, SubscriptionHealth, SubscriptionId, SubscriptionStatus, SummedAges,
 };
 use paceline::time::{ClockReport, ClockStatus};
 use paceline::{Kind, Size, Tag};
@@ -145,7 +145,23 @@ fn pictures(node: NodeId, publisher: PublisherId, form: Form) -> SubscriptionSta
         jitter: Duration::from_micros(3_412),
         lost: 2,
         timed: Some(timed()),
+        players: Some(players()),
         health: health(),
+    }
+}
+
+fn players() -> PlayersStatus {
+    PlayersStatus {
+        players: 2,
+        packets: 94_000,
+        left_out_slow: 12,
+        left_out_needs: 30,
+        left_out_sound: 0,
+        reported: 90_000,
+        lost: 900,
+        loss_max: 0.0625,
+        jitter_max: Duration::from_micros(1_250),
+        round_trip_max: Some(Duration::from_micros(4_100)),
     }
 }
 

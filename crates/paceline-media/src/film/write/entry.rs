@@ -11,6 +11,7 @@ use mp4_atom::{
     Audio, Avc1, Avcc, Codec as Entry, Dops, Esds, FixedPoint, Hev1, HvcCArray, Hvcc, Jpeg, Mp4a,
     Opus, Sowt, Visual, esds,
 };
+use std::ops::Range;
 
 /// Returns the description of a track.
 pub(super) fn entry_of(payload: &Payload) -> Result<Entry, MediaError> {
@@ -30,20 +31,49 @@ pub(super) fn entry_of(payload: &Payload) -> Result<Entry, MediaError> {
         Payload::Jpeg { size } => Entry::Jpeg(Jpeg { visual: visual(size), ..Jpeg::default() }),
         Payload::Aac(format) => Entry::Mp4a(mp4a(format)),
         Payload::Opus(format) => Entry::Opus(opus(format)),
-        Payload::Sound(format) if format.coding == Coding::S16le => Entry::Sowt(Sowt {
+        // The name of G.711 replaces this one, see `name_codings`.
+        Payload::Sound(format) => Entry::Sowt(Sowt {
             audio: audio(format.rate, format.channels),
             pcmc: None,
             chnl: None,
             btrt: None,
         }),
-        Payload::Sound(format) => {
-            return Err(refuse(
-                "mp4",
-                0,
-                format!("it cannot contain {format}"),
-                "write .mkv, which can",
-            ));
+    })
+}
+
+/// Writes the names of the codings of uncompressed sound into an encoded index: the crate knows none for G.711.
+pub(super) fn name_codings(index: &mut [u8], payloads: &[&Payload]) {
+    const PATH: [&[u8; 4]; 4] = [b"mdia", b"minf", b"stbl", b"stsd"];
+    let traks = children(index, 8..index.len()).filter(|(name, _)| name == b"trak");
+    let traks: Vec<Range<usize>> = traks.map(|(_, body)| body).collect();
+    for (trak, payload) in traks.into_iter().zip(payloads) {
+        let Payload::Sound(format) = payload else { continue };
+        let name: &[u8; 4] = match format.coding {
+            Coding::S16le => continue,
+            Coding::Ulaw => b"ulaw",
+            Coding::Alaw => b"alaw",
+        };
+        let stsd = PATH.iter().try_fold(trak, |body, wanted| {
+            children(index, body).find(|(name, _)| name == *wanted).map(|(_, body)| body)
+        });
+        // The version, the number of entries, and the length of the first one.
+        let place = stsd.map(|stsd| stsd.start + 12);
+        if let Some(entry) = place.and_then(|at| index.get_mut(at..at + 4)) {
+            entry.copy_from_slice(name);
         }
+    }
+}
+
+/// Returns the boxes in a part of an index: their names and bodies.
+fn children(index: &[u8], part: Range<usize>) -> impl Iterator<Item = ([u8; 4], Range<usize>)> {
+    let mut at = part.start;
+    std::iter::from_fn(move || {
+        let head: &[u8; 8] = index.get(at..part.end)?.first_chunk()?;
+        let [a, b, c, d, name @ ..] = *head;
+        let length = usize::try_from(u32::from_be_bytes([a, b, c, d])).ok()?.max(8);
+        let body = at + 8..(at + length).min(part.end);
+        at += length;
+        Some((name, body))
     })
 }
 

@@ -1,14 +1,14 @@
 //! Fragmented MP4: an index without samples, then fragments.
 
-use super::entry::entry_of;
+use super::entry::{entry_of, name_codings};
 use super::payload::Payload;
 use super::{Lane, Written};
 use crate::error::MediaError;
-use crate::film::{FilmKind, refuse};
+use crate::film::{FilmKind, FilmTurn, refuse};
 use mp4_atom::{
     Dinf, Dref, DrefEntry, Edts, Elst, ElstEntry, Encode as _, FixedPoint, FourCC, Ftyp, Hdlr,
-    Mdhd, Mdia, Mfhd, Minf, Moof, Moov, Mvex, Mvhd, Smhd, Stbl, Stco, Stsd, Tfdt, Tfhd, Tkhd, Traf,
-    Trak, Trex, Trun, TrunEntry, Url, Vmhd,
+    Matrix, Mdhd, Mdia, Mfhd, Minf, Moof, Moov, Mvex, Mvhd, Smhd, Stbl, Stco, Stsd, Tfdt, Tfhd,
+    Tkhd, Traf, Trak, Trex, Trun, TrunEntry, Url, Vmhd,
 };
 
 const SECOND: i64 = 1_000_000_000;
@@ -79,7 +79,12 @@ impl Fragments {
                 .collect::<Result<_, _>>()?,
             ..Moov::default()
         };
-        ftyp.encode(out).and_then(|()| moov.encode(out)).map_err(|error| failed(&error))
+        let mut index = Vec::new();
+        ftyp.encode(out).and_then(|()| moov.encode(&mut index)).map_err(|error| failed(&error))?;
+        let payloads: Vec<&Payload> = lanes.iter().filter_map(Lane::payload).collect();
+        name_codings(&mut index, &payloads);
+        out.append(&mut index);
+        Ok(())
     }
 
     fn track(&self, lane: usize, payload: &Payload) -> Result<Trak, MediaError> {
@@ -102,6 +107,7 @@ impl Fragments {
                 volume: FixedPoint::from(u8::from(!pictures)),
                 width: side(width),
                 height: side(height),
+                matrix: matrix(payload.turn(), (width, height)),
                 ..Tkhd::default()
             },
             edts: edits.then(|| Edts { elst: Some(Elst { entries: vec![entry] }) }),
@@ -197,6 +203,19 @@ impl Fragments {
             ..Traf::default()
         }
     }
+}
+
+/// Returns the transformation of pictures that are to be shown rotated, which keeps them right of and below the origin.
+fn matrix(turn: FilmTurn, (width, height): (u32, u32)) -> Matrix {
+    const ONE: i32 = 1 << 16;
+    let side = |side: u32| i32::try_from(side).unwrap_or(0).saturating_mul(ONE);
+    let (a, b, c, d, x, y) = match turn.degrees {
+        90 => (0, ONE, -ONE, 0, side(height), 0),
+        180 => (-ONE, 0, 0, -ONE, side(width), side(height)),
+        270 => (0, -ONE, ONE, 0, 0, side(width)),
+        _ => (ONE, 0, 0, ONE, 0, 0),
+    };
+    Matrix { a, b, c, d, x, y, ..Matrix::default() }
 }
 
 /// Returns the decoding times of pictures: none is above the presentation time of a later one.

@@ -99,11 +99,23 @@ fn track(lane: usize, payload: &Payload) -> Vec<u8> {
     match (payload.size(), payload) {
         (Some(size), _) => {
             let video = [unsigned(0xb0, size.width.into()), unsigned(0xba, size.height.into())];
-            entry.extend(element(0xe0, &video.concat()));
+            let video = [video.concat(), projection(payload)].concat();
+            entry.extend(element(0xe0, &video));
         }
         (None, payload) => entry.extend(element(0xe1, &audio(payload))),
     }
     element(0xae, &entry)
+}
+
+/// Returns the rotation of pictures, which Matroska states counter-clockwise; nothing for those that are shown as they are.
+fn projection(payload: &Payload) -> Vec<u8> {
+    let turn = payload.turn();
+    if turn.is_none() || turn.other {
+        return Vec::new();
+    }
+    let roll = 180.0 - f64::from((turn.degrees + 180) % 360);
+    let content = [unsigned(0x7671, 0), element(0x7675, &roll.to_be_bytes())];
+    element(0x7670, &content.concat())
 }
 
 fn audio(payload: &Payload) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use crate::audio::{AacFormat, AudioFormat, OpusFormat, opus_micros};
 use crate::codec::{Codec, Units};
 use crate::error::MediaError;
-use crate::film::{FilmFormat, FilmKind};
+use crate::film::{FilmFormat, FilmKind, FilmTurn, orientation};
 use crate::format::Format;
 use crate::size::Size;
 use crate::video::Class;
@@ -17,6 +17,7 @@ pub(super) enum Payload {
     Video {
         codec: Codec,
         size: Size,
+        turn: FilmTurn,
         first: Vec<u8>,
         units: Box<Units>,
     },
@@ -80,7 +81,8 @@ impl Payload {
         let first = whole.into_owned();
         // The state of the units begins with the first sample again.
         let units = Box::new(Units::new(codec));
-        Ok(info.map(|info| Self::Video { codec, size: info.size, first, units }))
+        let turn = orientation::found(codec, &first).unwrap_or_default();
+        Ok(info.map(|info| Self::Video { codec, size: info.size, turn, first, units }))
     }
 
     pub(super) const fn kind(&self) -> FilmKind {
@@ -95,6 +97,16 @@ impl Payload {
         match self {
             Self::Video { size, .. } | Self::Jpeg { size } => Some(*size),
             Self::Aac(_) | Self::Opus(_) | Self::Sound(_) => None,
+        }
+    }
+
+    /// Returns the orientation in which pictures are to be shown.
+    pub(super) const fn turn(&self) -> FilmTurn {
+        match self {
+            Self::Video { turn, .. } => *turn,
+            Self::Jpeg { .. } | Self::Aac(_) | Self::Opus(_) | Self::Sound(_) => {
+                FilmTurn { degrees: 0, other: false }
+            }
         }
     }
 

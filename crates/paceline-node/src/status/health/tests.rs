@@ -326,6 +326,7 @@ fn subscription(pattern: String, health: SubscriptionHealth) -> crate::status::S
         jitter: Duration::ZERO,
         lost: 0,
         timed: None,
+        players: None,
         health,
     }
 }

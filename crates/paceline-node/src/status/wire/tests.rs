@@ -211,6 +211,18 @@ fn subscription() -> SubscriptionStatus {
             bound: Some(Duration::from_micros(10)),
             ..TimedStatus::new(TimedMethod::SyncGroup, "stage=150ms".to_owned())
         }),
+        players: Some(PlayersStatus {
+            players: 2,
+            packets: 94_000,
+            left_out_slow: 12,
+            left_out_needs: 30,
+            left_out_sound: 7,
+            reported: 90_000,
+            lost: 900,
+            loss_max: 0.0625,
+            jitter_max: Duration::from_micros(1_250),
+            round_trip_max: Some(Duration::from_micros(4_100)),
+        }),
         health: SubscriptionHealth {
             state: HealthState::Short,
             label: "less than requested".to_owned(),

@@ -206,7 +206,8 @@ impl Engine {
 
     /// Returns the counters of a subscription of this node.
     fn measured(&self, id: SubscriptionId) -> Option<Measured> {
-        let counts = self.sinks.get(&id)?.counts();
+        let sink = self.sinks.get(&id)?;
+        let counts = sink.counts();
         let (rate_millihertz, age_max) = self.rates.delivered(id);
         Some(Measured {
             delivered: counts.delivered,
@@ -217,6 +218,7 @@ impl Engine {
             rate_millihertz,
             age_max: age_max.into(),
             age_sum: Duration::from_nanos(counts.age_sum).into(),
+            players: sink.players(),
         })
     }
 

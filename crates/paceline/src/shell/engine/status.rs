@@ -342,6 +342,7 @@ impl Engine {
                     jitter,
                     lost: counts.gaps,
                     timed,
+                    players: sink.players(),
                     health: SubscriptionHealth::default(),
                 }
             })
