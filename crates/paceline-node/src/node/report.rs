@@ -95,6 +95,7 @@ impl Node {
                 jitter: delivery.jitter(),
                 lost: counts.gaps,
                 timed: None,
+                players: None,
                 health: SubscriptionHealth::default(),
             })
         };
