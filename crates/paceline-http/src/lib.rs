@@ -11,15 +11,17 @@
 //! second, and requests pictures only while a client displays them. Dropping the [`HttpServer`] ends it.
 //!
 //! [`HttpServer::start`] serves other hosts, with TLS and tokens ([`Access`]), and other data than one node ([`Source`]). [`HttpServer::foxglove`] serves samples to Foxglove (docs/guides/foxglove.md),
-//! [`RtspServer`] serves them to players of RTSP (docs/guides/players.md).
+//! [`RtspServer`] serves them to players of RTSP (docs/guides/players.md), and [`WebrtcServer`] to browsers (docs/guides/webrtc.md).
 
 mod access;
 mod address;
 mod answer;
 mod api;
 pub mod change;
+mod datagrams;
 mod events;
 mod far;
+mod feeds;
 mod foxglove;
 mod gateway;
 mod guard;
@@ -39,6 +41,7 @@ mod source;
 pub mod status;
 mod values;
 mod watched;
+mod webrtc;
 
 pub use access::Access;
 pub use address::{HttpAddress, HttpFiles, PORT};
@@ -53,6 +56,7 @@ pub use rtsp::{RtspAddress, RtspServer, read_login};
 pub use server::HttpServer;
 pub use source::{Neighbours, OwnSource, Source};
 pub use watched::NoPicture;
+pub use webrtc::{WebrtcAddress, WebrtcServer};
 
 use paceline::Node;
 use paceline_tool::exit;

@@ -6,6 +6,7 @@ use super::foxglove::Upgrade;
 use super::guard::Guard;
 use super::history::History;
 use super::source::Source;
+use super::webrtc;
 use crate::slots::{Client, Slot};
 use hyper::body::Bytes;
 use paceline::Node;
@@ -45,6 +46,8 @@ pub(super) struct Served {
     pub(super) history: Arc<History>,
     /// The node whose samples are served to Foxglove; `None` for the page and the API.
     pub(super) foxglove: Option<Node>,
+    /// The sessions of WebRTC, if they are served.
+    pub(super) webrtc: Option<Arc<webrtc::Shared>>,
 }
 
 /// The connection that sent a request.
