@@ -1,6 +1,7 @@
 //! The session description that a peer offers, before it is accepted.
 
 use str0m::change::SdpOffer;
+use str0m::media::Mid;
 use thiserror::Error;
 
 /// Longest offer in bytes. Those of browsers have up to 12 kB.
@@ -57,6 +58,8 @@ pub struct Offer {
     /// The peer reports the arrival of packets for congestion control.
     pub(super) has_feedback: bool,
     pub(super) has_video: bool,
+    /// The identifiers of its media, in their order.
+    pub(super) mids: Vec<Mid>,
 }
 
 impl Offer {
@@ -69,12 +72,14 @@ impl Offer {
             return Err(OfferError::Long(text.len()));
         }
         let mut kept = String::with_capacity(text.len());
+        let mut mids = Vec::new();
         let (mut media, mut has_feedback, mut has_video) = (0, false, false);
         for line in text.lines() {
             if line.starts_with("a=candidate:") || line.starts_with("a=end-of-candidates") {
                 continue;
             }
             media += usize::from(line.starts_with("m="));
+            mids.extend(line.strip_prefix("a=mid:").map(|mid| Mid::from(mid.trim_end())));
             has_video |= line.starts_with("m=video");
             has_feedback |= line.starts_with("a=rtcp-fb:") && line.ends_with(" transport-cc");
             kept.push_str(line.trim_end_matches('\r'));
@@ -84,6 +89,6 @@ impl Offer {
             return Err(OfferError::Media(media));
         }
         let sdp = SdpOffer::from_sdp_string(&kept).map_err(OfferError::sdp)?;
-        Ok(Self { sdp, has_feedback, has_video })
+        Ok(Self { sdp, has_feedback, has_video, mids })
     }
 }

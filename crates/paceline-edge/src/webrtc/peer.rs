@@ -1,6 +1,5 @@
 //! One peer's session: datagrams in, datagrams and events out.
 
-use super::offer::OfferError;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -180,21 +179,7 @@ impl Peer {
 }
 
 /// Returns the media of an accepted offer, with their kinds and directions.
-pub(super) fn added(
-    peer: &mut Peer,
-    now: Instant,
-) -> Result<Vec<(Mid, MediaKind, Direction)>, OfferError> {
-    let mut media = Vec::new();
-    loop {
-        match peer.rtc.poll_output().map_err(OfferError::sdp)? {
-            Output::Event(Event::MediaAdded(added)) => {
-                media.push((added.mid, added.kind, added.direction));
-            }
-            Output::Timeout(_) => break,
-            Output::Event(_) | Output::Transmit(_) => {}
-        }
-    }
-    peer.wake(now);
-    Ok(media)
+pub(super) fn media(rtc: &Rtc, mids: &[Mid]) -> Vec<(Mid, MediaKind, Direction)> {
+    let known = mids.iter().filter_map(|mid| rtc.media(*mid));
+    known.map(|media| (media.mid(), media.kind(), media.direction())).collect()
 }
-

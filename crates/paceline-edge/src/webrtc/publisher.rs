@@ -2,7 +2,7 @@
 
 use super::codecs::{missing, with_codec};
 use super::offer::{Offer, OfferError};
-use super::peer::{Peer, PeerDatagram, PeerEvent, PeerFigures, added};
+use super::peer::{Peer, PeerDatagram, PeerEvent, PeerFigures, media};
 use super::setup::PeerSetup;
 use crate::clock::{CaptureClock, Captured};
 use crate::fault::{Losses, UnitFault};
@@ -80,7 +80,7 @@ impl PublisherPeer {
         let mut rtc = setup.open(&offer, now, |config| formats.into_iter().fold(config, with_codec))?;
         let answer = rtc.sdp_api().accept_offer(offer.sdp).map_err(OfferError::sdp)?;
         let mut peer = Peer::new(rtc, local, now);
-        let media = added(&mut peer, now)?;
+        let media = media(&peer.rtc, &offer.mids);
         let find = |kind| {
             let mut all = media.iter().filter(|(_, other, to)| *other == kind && to.is_receiving());
             all.next().map(|(mid, ..)| *mid)

@@ -2,6 +2,7 @@
 
 use super::offer::{Offer, OfferError};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 use str0m::bwe::Bitrate;
@@ -11,8 +12,9 @@ use str0m::{Candidate, Rtc, RtcConfig};
 
 /// The rate with which congestion control begins, in bit/s.
 const INITIAL_BITS: u64 = 4_000_000;
-/// The target of the size of packets of DTLS and SCTP in bytes.
-const PACKET_BYTES: usize = 1_150;
+/// The target of the size of packets of DTLS and SCTP in bytes, and the largest size of all. Above 2,000, str0m 0.25.0 panics when it
+/// pads.
+const PACKET_BYTES: RangeInclusive<usize> = 1_150..=1_450;
 
 /// The certificate and the addresses of a server.
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ impl PeerSetup {
             .set_crypto_provider(self.provider.clone())
             .set_dtls_cert(self.certificate.clone())
             .set_ice_lite(true)
-            .set_mtu(PACKET_BYTES..=usize::MAX)
+            .set_mtu(PACKET_BYTES)
             .set_stats_interval(Some(std::time::Duration::from_secs(1)))
             .clear_codecs();
         let mut config = codecs(config);

@@ -3,8 +3,9 @@
 use super::clock::{ViewerClock, ViewerTime};
 use super::codecs::{missing, profile, suits, with_codec};
 use super::offer::{Offer, OfferError};
-use super::peer::{Peer, PeerDatagram, PeerEvent, PeerFigures, added};
+use super::peer::{Peer, PeerDatagram, PeerEvent, PeerFigures, media};
 use super::setup::PeerSetup;
+use crate::packetize::PAYLOAD_MAX;
 use crate::timing::CatchUp;
 use crate::track::{TrackFormat, TrackKind};
 use std::net::SocketAddr;
@@ -59,6 +60,8 @@ pub struct ViewerPeer {
     user: String,
     /// The B pictures that were left out.
     pub reordered: u64,
+    /// The blocks of sound that do not fit a packet.
+    pub large: u64,
 }
 
 /// A track of a request, for the answer.
@@ -88,7 +91,7 @@ impl ViewerPeer {
         })?;
         let answer = rtc.sdp_api().accept_offer(offer.sdp).map_err(OfferError::sdp)?;
         let mut peer = Peer::new(rtc, local, now);
-        let media = added(&mut peer, now)?;
+        let media = media(&peer.rtc, &offer.mids);
         let mut found = Vec::new();
         for (format, key, offset) in tracks {
             let wanted = Wanted { format: *format, key: *key, offset: *offset };
@@ -96,7 +99,7 @@ impl ViewerPeer {
         }
         let user = peer.rtc.direct_api().local_ice_credentials().ufrag;
         peer.drain(now);
-        Ok((Self { peer, tracks: found, user, reordered: 0 }, answer.to_sdp_string()))
+        Ok((Self { peer, tracks: found, user, reordered: 0, large: 0 }, answer.to_sdp_string()))
     }
 
     /// Returns the user fragment of this side, which the checks of the peer contain.
@@ -162,6 +165,11 @@ impl ViewerPeer {
     /// Sends a unit of a track. B pictures are left out: viewers do not reorder pictures.
     pub fn send(&mut self, number: usize, unit: ViewerUnit<'_>, now: Instant) {
         let Some(track) = self.tracks.get_mut(number) else { return };
+        // A packet of Opus cannot be divided.
+        if unit.payloads.iter().any(|(payload, ..)| payload.len() > PAYLOAD_MAX) {
+            self.large += 1;
+            return;
+        }
         let times = (unit.key, unit.spare);
         let ViewerTime::At(time) = track.clock.take(unit.time, times, unit.start) else {
             self.reordered += 1;

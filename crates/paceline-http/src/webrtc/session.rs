@@ -45,6 +45,7 @@ pub(super) struct SessionView {
     pub(super) left_out_needs: u64,
     pub(super) left_out_sound: u64,
     pub(super) left_out_reordered: u64,
+    pub(super) left_out_large: u64,
     /// The samples of a publisher, and its pictures and blocks that were left out.
     pub(super) samples: u64,
     pub(super) losses: String,
@@ -229,6 +230,7 @@ impl Session {
             view.left_out_needs = left_out.needs;
             view.left_out_sound = left_out.sound;
             view.left_out_reordered = self.peer.reordered;
+            view.left_out_large = self.peer.large;
         }
         if left_out.total() > self.state.said.total() {
             self.state.said = left_out;
