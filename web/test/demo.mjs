@@ -67,8 +67,9 @@ export function ls(demo, role) {
   return JSON.parse(execFileSync(BINARY, args, { encoding: "utf8", timeout: LIMIT_MS })).nodes;
 }
 
-export async function startBrowser() {
-  return chromium.launch({ executablePath: BROWSER, args: QUIET });
+/** Starts a browser, with more options if given. */
+export async function startBrowser(...more) {
+  return chromium.launch({ executablePath: BROWSER, args: [...QUIET, ...more] });
 }
 
 /**

@@ -66,6 +66,7 @@ export function watch(video, seen, { bits, columns, part }) {
   const context = canvas.getContext("2d", { willReadFrequently: true });
   const look = (_, about) => {
     const at = Date.now();
+    video.requestVideoFrameCallback(look);
     if (canvas.width !== video.videoWidth) [canvas.width, canvas.height] = [video.videoWidth, video.videoHeight];
     context.drawImage(video, 0, 0);
     const block = canvas.width / part;
@@ -76,10 +77,11 @@ export function watch(video, seen, { bits, columns, part }) {
       const y = Math.floor((Math.floor(bit / columns) + 2.5) * block);
       all = all * 2 + (data[(y * canvas.width + x) * 4 + 1] > 128 ? 1 : 0);
     }
+    // Chromium announces the first picture before it can be drawn.
+    if (all === 0 && seen.length === 0) return;
     const time = Math.floor(all / 256);
     const right = (((time >> 16) + (time >> 8) + time) & 0xff) === all % 256 && time > 0;
     seen.push({ size: `${canvas.width}x${canvas.height}`, time, delay: right ? (at - time + 2 ** 24) % 2 ** 24 : null, rtp: about.rtpTimestamp });
-    video.requestVideoFrameCallback(look);
   };
   video.requestVideoFrameCallback(look);
 }
