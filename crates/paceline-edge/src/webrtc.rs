@@ -11,6 +11,9 @@ mod setup;
 mod stun;
 mod viewer;
 
+#[cfg(test)]
+mod tests;
+
 pub use clock::{ViewerClock, ViewerTime};
 pub use codecs::{BROWSER_FORMATS, browser_format};
 pub use offer::{OFFER_BYTES_MAX, Offer, OfferError};

@@ -43,6 +43,7 @@ mod schedule;
 pub mod speaker;
 mod tags;
 mod video;
+mod webrtc;
 mod wire;
 
 pub use control::control;
@@ -62,6 +63,7 @@ pub use sched::body as sched;
 pub use schedule::schedule;
 pub use tags::tags;
 pub use video::h264;
+pub use webrtc::webrtc;
 pub use wire::{frame, segments};
 
 /// One fuzz body.
@@ -107,4 +109,5 @@ pub const BODIES: &[FuzzBody] = &[
     body("player", 2_000, player),
     body("packetize", 2_000, packetize),
     body("film", 500, film),
+    body("webrtc", 1_000, webrtc),
 ];
