@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,9 @@ import { after, before, test } from "node:test";
 import { BINARY, LIMIT_MS, startBrowser, until } from "./demo.mjs";
 import { BITS, COLUMNS, H264, PART, encode, watch } from "./marks.mjs";
 
-let folder, url, browser, page;
+/** H.264 with B pictures that no others need. */
+const WITH_B = ["-c:v", "libx264", "-preset", "veryfast", "-bf", "2", "-x264-params", "b-pyramid=none:scenecut=0:bframes=2:b-adapt=0:rc-lookahead=3", "-g", "30", "-pix_fmt", "yuv420p", "-f", "h264"];
+let folder, url, browser, page, server;
 const children = [];
 const ends = [];
 
@@ -43,6 +45,9 @@ before(async () => {
   assert.match(line.webrtc[0], /^127\.0\.0\.1:\d+$/);
   const camera = start("robot", ["pub", "robot/camera", "-", ...link("connect")]);
   ends.push(encode(camera.stdin, { codec: H264 }));
+  server = node.pid;
+  const film = start("robot", ["pub", "robot/film", "-"]);
+  ends.push(encode(film.stdin, { codec: WITH_B, hz: 15 }));
   const tone = join(folder, "tone.wav");
   execFileSync("ffmpeg", ["-v", "error", "-f", "lavfi", "-i", "sine=frequency=1000:sample_rate=48000:duration=5", tone]);
   start("robot", ["pub", "robot/microphone", "--file", tone, "--loop"]);
@@ -289,4 +294,73 @@ test("publishers without tracks, with VP8 alone and with options are refused wit
     return [answer.status, await answer.text()];
   });
   assert.deepEqual([empty[0], /neither pictures nor sound/.test(empty[1])], [422, true], empty[1]);
+});
+
+test("B pictures are left out, and the others are shown in order", { timeout: LIMIT_MS }, async () => {
+  const { status, body, headers } = await view("film", "/whep/robot/film");
+  assert.equal(status, 201, body);
+  await until("20 pictures", async () => (await seen("film")).length >= 20);
+  const pictures = await seen("film");
+  assert.deepEqual(pictures.filter(({ delay }) => delay === null), []);
+  assert.ok(pictures.every(({ time }, at) => at === 0 || time >= pictures[at - 1].time), "in order");
+  const state = await (await fetch(new URL(headers.location, url))).json();
+  assert.ok(state.left_out_reordered > 20 && state.left_out_needs === 0, JSON.stringify(state));
+  await close("film");
+});
+
+test("a flood of data channel messages costs no memory and disturbs no other viewer", { timeout: LIMIT_MS }, async () => {
+  const memory = () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${server}/status`, "utf8"))[1]);
+  await view("calm", "/whep/robot/camera");
+  await until("pictures", async () => (await seen("calm")).length >= 10);
+  const before = memory();
+  const sent = await page.evaluate(async () => {
+    const peer = globalThis.flood = new RTCPeerConnection();
+    peer.addTransceiver("video", { direction: "recvonly" });
+    const channel = peer.createDataChannel("flood");
+    await peer.setLocalDescription();
+    const answer = await fetch("/whep/robot/camera", { method: "POST", headers: { "content-type": "application/sdp" }, body: peer.localDescription.sdp });
+    await peer.setRemoteDescription({ type: "answer", sdp: await answer.text() });
+    await new Promise((done) => { channel.onopen = done; });
+    const message = new Uint8Array(16_384);
+    let bytes = 0;
+    const end = Date.now() + 3_000;
+    while (Date.now() < end) {
+      if (channel.bufferedAmount < 1_000_000) {
+        channel.send(message);
+        bytes += message.length;
+      } else await new Promise((done) => setTimeout(done, 5));
+    }
+    return bytes - channel.bufferedAmount;
+  });
+  assert.ok(sent > 5_000_000, `${sent} bytes`);
+  assert.ok(memory() - before < 40_000, `${memory() - before} kB`);
+  const count = (await seen("calm")).length;
+  await until("more pictures", async () => (await seen("calm")).length >= count + 10);
+  assert.equal((await seen("calm")).slice(1).filter(({ delay }) => delay === null).length, 0);
+  await page.evaluate(() => globalThis.flood.close());
+  await close("calm");
+});
+
+test("to view is to read, and to publish is to change", { timeout: LIMIT_MS }, async () => {
+  const [read, change] = ["0123456789abcdef", "fedcba9876543210"];
+  writeFileSync(join(folder, "tokens"), `read ${read}\nchange ${change}\n`, { mode: 0o600 });
+  writeFileSync(join(folder, "config.toml"), `http = "127.0.0.1:0"\nwebrtc = "127.0.0.1:0"\nhttp_tokens = "${join(folder, "tokens")}"\n`);
+  const node = start("guarded", ["node", "--json", "--config", join(folder, "config.toml")], ["ignore", "pipe", "ignore"]);
+  const { value } = await createInterface({ input: node.stdout })[Symbol.asyncIterator]().next();
+  const { http } = JSON.parse(value);
+  const offer = await page.evaluate(async () => {
+    const peer = new RTCPeerConnection();
+    peer.addTransceiver("video", { direction: "sendrecv" });
+    const { sdp } = await peer.createOffer();
+    peer.close();
+    return sdp;
+  });
+  const status = async (path, token) => {
+    const headers = { "content-type": "application/sdp", ...(token && { authorization: `Bearer ${token}` }) };
+    return (await fetch(new URL(path, http), { method: "POST", headers, body: offer })).status;
+  };
+  assert.deepEqual(await Promise.all([
+    status("/whep/robot/camera"), status("/whep/robot/camera", "wrong-wrong-wrong"), status("/whep/robot/camera", read),
+    status("/whip/robot/camera", read), status("/whip/robot/camera", change),
+  ]), [401, 401, 404, 403, 201]);
 });

@@ -74,6 +74,6 @@ pub use timing::{CatchUp, PictureClock, SoundClock, ticks};
 pub use track::{DescribedTrack, TrackError, TrackFormat, TrackKind, choose};
 pub use webrtc::{
     BROWSER_FORMATS, KeyRepair, OFFER_BYTES_MAX, Offer, OfferError, PeerDatagram, PeerEvent,
-    PeerFigures, PeerSetup, PublishedUnit, PublisherPeer, ViewerClock, ViewerPeer, ViewerTime, ViewerUnit, browser_format,
-    stun_user,
+    PeerFigures, PeerSetup, PublishedUnit, PublisherPeer, ViewerClock, ViewerPeer, ViewerUnit,
+    browser_format, stun_user,
 };

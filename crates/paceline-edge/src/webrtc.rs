@@ -14,7 +14,7 @@ mod viewer;
 #[cfg(test)]
 mod tests;
 
-pub use clock::{ViewerClock, ViewerTime};
+pub use clock::ViewerClock;
 pub use codecs::{BROWSER_FORMATS, browser_format};
 pub use offer::{OFFER_BYTES_MAX, Offer, OfferError};
 pub use peer::{PeerDatagram, PeerEvent, PeerFigures};

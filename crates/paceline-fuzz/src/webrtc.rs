@@ -5,7 +5,9 @@ use paceline_edge::{OFFER_BYTES_MAX, Offer, stun_user};
 /// Reads the bytes as a datagram of a check, and as an offer. An error is one line, and a user name is a part of its datagram.
 pub fn webrtc(data: &[u8]) {
     if let Some(user) = stun_user(data) {
-        assert!(data.windows(user.len().max(1)).any(|part| part == user.as_bytes()) || user.is_empty());
+        assert!(
+            data.windows(user.len().max(1)).any(|part| part == user.as_bytes()) || user.is_empty()
+        );
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
     match Offer::parse(text) {

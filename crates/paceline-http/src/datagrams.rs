@@ -50,7 +50,8 @@ impl Segments {
         let together = self.together.load(Ordering::Relaxed);
         let run = if together { run(datagrams) } else { datagrams.get(..1).unwrap_or_default() };
         let Some(first) = run.first() else { return Ok(0) };
-        let slices: Vec<IoSlice<'_>> = run.iter().flatten().map(|piece| IoSlice::new(piece)).collect();
+        let slices: Vec<IoSlice<'_>> =
+            run.iter().flatten().map(|piece| IoSlice::new(piece)).collect();
         let size = u16::try_from(size(first)).unwrap_or(u16::MAX);
         let segments = [ControlMessage::UdpGsoSegments(&size)];
         let control = segments.get(..usize::from(run.len() > 1)).unwrap_or_default();

@@ -144,7 +144,14 @@ impl HttpServer {
         };
         let thread = std::thread::Builder::new().name("paceline-http".to_owned()).spawn(serve);
         let thread = thread.context("cannot start the HTTP server's thread")?;
-        Ok(Self { address, scheme, encrypted, stop: Some(stop), thread: Some(thread), _webrtc: webrtc })
+        Ok(Self {
+            address,
+            scheme,
+            encrypted,
+            stop: Some(stop),
+            thread: Some(thread),
+            _webrtc: webrtc,
+        })
     }
 
     /// Returns the URL for a browser, or for Foxglove.

@@ -87,7 +87,11 @@ pub(super) fn profile(key: &[u8]) -> Option<u8> {
 }
 
 /// Returns how well the payload of a peer suits a track, or `None` if it does not. `profile` is the one of the pictures.
-pub(super) fn suits(params: &PayloadParams, format: TrackFormat, profile: Option<u8>) -> Option<u8> {
+pub(super) fn suits(
+    params: &PayloadParams,
+    format: TrackFormat,
+    profile: Option<u8>,
+) -> Option<u8> {
     let spec = params.spec();
     match (format, spec.codec) {
         (TrackFormat::H264, Codec::H264) => {

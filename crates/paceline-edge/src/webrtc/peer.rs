@@ -172,7 +172,21 @@ impl Peer {
                 self.figures.loss = stats.loss.or(self.figures.loss);
                 return;
             }
-            _ => return,
+            Event::IceConnectionStateChange(_)
+            | Event::MediaAdded(_)
+            | Event::MediaChanged(_)
+            | Event::ChannelOpen(..)
+            | Event::ChannelData(_)
+            | Event::ChannelClose(_)
+            | Event::ChannelBufferedAmountLow(_)
+            | Event::MediaIngressStats(_)
+            | Event::EgressBitrateEstimate(_)
+            | Event::StreamPaused(_)
+            | Event::SenderFeedback(_)
+            | Event::RtpPacket(_)
+            | Event::AppSpecificFeedback(_)
+            | Event::RawPacket(_)
+            | _ => return,
         };
         self.events.push_back(next);
     }

@@ -77,7 +77,8 @@ impl PublisherPeer {
             formats.push(TrackFormat::Pcmu { rate: 8_000, channels: 1 });
             formats.push(TrackFormat::Pcma { rate: 8_000, channels: 1 });
         }
-        let mut rtc = setup.open(&offer, now, |config| formats.into_iter().fold(config, with_codec))?;
+        let mut rtc =
+            setup.open(&offer, now, |config| formats.into_iter().fold(config, with_codec))?;
         let answer = rtc.sdp_api().accept_offer(offer.sdp).map_err(OfferError::sdp)?;
         let mut peer = Peer::new(rtc, local, now);
         let media = media(&peer.rtc, &offer.mids);
@@ -176,7 +177,8 @@ impl PublisherPeer {
                     Some(REPAIR_EVERY)
                 }
             };
-            let is_due = |every| track.asked.is_none_or(|at| now.saturating_duration_since(at) >= every);
+            let is_due =
+                |every| track.asked.is_none_or(|at| now.saturating_duration_since(at) >= every);
             if track.gate.is_some() && due.is_some_and(is_due) {
                 track.asked = Some(now);
                 self.peer.request_key(track.mid, now);
@@ -240,6 +242,13 @@ fn format_of(params: &PayloadParams) -> Option<TrackFormat> {
         Codec::Opus => Some(TrackFormat::Opus { channels: 2 }),
         Codec::PCMU => Some(TrackFormat::Pcmu { rate: 8_000, channels: 1 }),
         Codec::PCMA => Some(TrackFormat::Pcma { rate: 8_000, channels: 1 }),
-        _ => None,
+        Codec::G722
+        | Codec::CN
+        | Codec::AmrWb
+        | Codec::H266
+        | Codec::Vp8
+        | Codec::Vp9
+        | Codec::Tele
+        | _ => None,
     }
 }

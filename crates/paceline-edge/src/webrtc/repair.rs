@@ -46,9 +46,12 @@ mod tests {
         let mut repair = KeyRepair::default();
         let begin = Instant::now();
         let at = |ms: u64| begin + Duration::from_millis(ms);
-        let answered: Vec<u64> = (0..20_000).step_by(10).filter(|ms| repair.request(at(*ms))).collect();
+        let answered: Vec<u64> =
+            (0..20_000).step_by(10).filter(|ms| repair.request(at(*ms))).collect();
         assert_eq!(answered, [0, 300, 900, 2_100, 4_500, 9_300, 14_300, 19_300]);
         assert_eq!((repair.requests, repair.answers), (2_000, 8));
-        assert!(repair.request(at(40_000)) && !repair.request(at(40_200)) && repair.request(at(40_300)));
+        assert!(
+            repair.request(at(40_000)) && !repair.request(at(40_200)) && repair.request(at(40_300))
+        );
     }
 }

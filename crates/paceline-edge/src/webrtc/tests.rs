@@ -1,6 +1,8 @@
 //! Sessions with a peer of str0m's own, in virtual time over a virtual path.
 
-use super::{Offer, OfferError, PeerEvent, PeerSetup, PublisherPeer, ViewerPeer, ViewerUnit, stun_user};
+use super::{
+    Offer, OfferError, PeerEvent, PeerSetup, PublisherPeer, ViewerPeer, ViewerUnit, stun_user,
+};
 use crate::track::TrackFormat;
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -159,8 +161,7 @@ impl World {
             payloads: &payloads,
             time: number * 3_000,
             age: Duration::from_millis(5),
-            key: number == 0,
-            spare: false,
+            reordered: false,
             start: None,
         };
         self.server.send(0, unit, self.now);

@@ -1,6 +1,6 @@
 //! A peer that receives the tracks of a request (WHEP).
 
-use super::clock::{ViewerClock, ViewerTime};
+use super::clock::ViewerClock;
 use super::codecs::{missing, profile, suits, with_codec};
 use super::offer::{Offer, OfferError};
 use super::peer::{Peer, PeerDatagram, PeerEvent, PeerFigures, media};
@@ -31,10 +31,8 @@ pub struct ViewerUnit<'a> {
     pub time: i64,
     /// The time since its capture.
     pub age: Duration,
-    /// It needs no earlier unit.
-    pub key: bool,
-    /// No other unit needs it.
-    pub spare: bool,
+    /// It is shown before a picture that precedes it (a B picture), and is left out.
+    pub reordered: bool,
     /// It is the first one of those that are sent when the viewer joins, or again.
     pub start: Option<CatchUp>,
 }
@@ -86,9 +84,8 @@ impl ViewerPeer {
     ) -> Result<(Self, String), OfferError> {
         let local = setup.local().ok_or_else(|| OfferError::sdp("the server has no address"))?;
         let formats = tracks.iter().map(|(format, ..)| *format);
-        let mut rtc = setup.open(&offer, now, |config| {
-            formats.fold(config.set_rtp_mode(true), with_codec)
-        })?;
+        let mut rtc = setup
+            .open(&offer, now, |config| formats.fold(config.set_rtp_mode(true), with_codec))?;
         let answer = rtc.sdp_api().accept_offer(offer.sdp).map_err(OfferError::sdp)?;
         let mut peer = Peer::new(rtc, local, now);
         let media = media(&peer.rtc, &offer.mids);
@@ -170,11 +167,11 @@ impl ViewerPeer {
             self.large += 1;
             return;
         }
-        let times = (unit.key, unit.spare);
-        let ViewerTime::At(time) = track.clock.take(unit.time, times, unit.start) else {
+        if unit.reordered {
             self.reordered += 1;
             return;
-        };
+        }
+        let time = track.clock.take(unit.time, unit.start);
         let [_, _, _, _, low @ ..] = time.to_be_bytes();
         let time = u32::from_be_bytes(low).wrapping_add(track.offset);
         let wallclock = now.checked_sub(unit.age).unwrap_or(now);
@@ -224,9 +221,9 @@ fn track(
     let (mid, ..) = fitting.next().ok_or(OfferError::Missing(missing_kind.0, missing_kind.1))?;
     let profile = wanted.key.filter(|_| wanted.format == TrackFormat::H264).and_then(profile);
     let offered = rtc.media(*mid).map(|media| media.remote_pts()).unwrap_or_default();
-    let known = offered.iter().filter_map(|pt| {
-        rtc.codec_config().params().iter().find(|params| params.pt() == *pt)
-    });
+    let known = offered
+        .iter()
+        .filter_map(|pt| rtc.codec_config().params().iter().find(|params| params.pt() == *pt));
     // The first of equal ones, which the peer prefers.
     let best = known
         .filter_map(|params| Some((suits(params, wanted.format, profile)?, params.pt())))

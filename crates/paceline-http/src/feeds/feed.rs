@@ -83,7 +83,9 @@ impl Feed {
             .map(|(oldest, newest)| CatchUp::new(oldest, newest, group.len(), rate));
         outlet.open(track, &group, catch_up.unwrap_or_default(), Instant::now());
         let new = Arc::downgrade(outlet);
-        players.outlets.retain(|(known, at)| known.strong_count() > 0 && (!known.ptr_eq(&new) || *at != track));
+        players.outlets.retain(|(known, at)| {
+            known.strong_count() > 0 && (!known.ptr_eq(&new) || *at != track)
+        });
         players.outlets.push((new, track));
         if let Some(why) = &self.stage.borrow().ended {
             outlet.end(why);
@@ -188,6 +190,8 @@ struct FeedTrack {
     units: Option<Units>,
     pictures: PictureClock,
     sound: SoundClock,
+    /// The highest place in presentation order since a key picture.
+    top: Option<i64>,
 }
 
 impl FeedReader {
@@ -314,6 +318,7 @@ impl FeedReader {
             units: format.codec().map(Units::new),
             pictures: PictureClock::new(None, format.codec().unwrap_or(Codec::H264)),
             sound: SoundClock::new(rate),
+            top: None,
         });
     }
 
@@ -325,6 +330,7 @@ impl FeedReader {
                 self.feed.stage.send_if_modified(|stage| {
                     let new = stage.format.is_none();
                     stage.format = Some(track.format);
+                    stage.reorders |= unit.reordered && unit.role == UnitRole::Delta;
                     if track.units.is_some() && unit.role == UnitRole::Key {
                         stage.key = Some(sample.payload.clone());
                     }
@@ -376,6 +382,15 @@ impl FeedTrack {
             let time = self.sound.take(captured, duration, gap);
             (time, self.sound.skew())
         };
-        Ok(MediaUnit::new(parts, (time, skew), role))
+        let mut unit = MediaUnit::new(parts, (time, skew), role);
+        unit.reordered = self.reorders(order, role == UnitRole::Key);
+        Ok(unit)
+    }
+
+    /// Returns true for a picture that is shown before one that precedes it.
+    fn reorders(&mut self, order: Option<i64>, key: bool) -> bool {
+        let top = self.top.filter(|_| !key);
+        self.top = top.max(order);
+        order.zip(top).is_some_and(|(order, top)| order < top)
     }
 }

@@ -113,7 +113,9 @@ impl Hub {
             let source = self.source(tag).await?;
             let early = accept(&source.encoding);
             let early = early.or_else(|error| match error {
-                ServeError::Encoding { .. } | ServeError::Browser { .. } => Err(unreadable(tag, &error.to_string())),
+                ServeError::Encoding { .. } | ServeError::Browser { .. } => {
+                    Err(unreadable(tag, &error.to_string()))
+                }
                 ServeError::Sample(..) => Ok(Accepted::default()),
             })?;
             if let Some(option) = early.option.filter(|_| !query.contains("bitrate=")) {

@@ -37,6 +37,8 @@ pub(crate) struct FeedStage {
     pub(crate) format: Option<TrackFormat>,
     /// A key picture with parameter sets.
     pub(crate) key: Option<Bytes>,
+    /// Pictures that others need are shown before one that precedes them.
+    pub(crate) reorders: bool,
     /// The reason why a picture cannot be carried.
     pub(crate) unfit: Option<String>,
     /// The reason why it has ended.

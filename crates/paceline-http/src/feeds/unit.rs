@@ -17,18 +17,16 @@ pub(crate) struct MediaUnit {
     /// The bytes of all payloads.
     pub(crate) bytes: usize,
     pub(crate) role: UnitRole,
+    /// It is shown before a picture that precedes it.
+    pub(crate) reordered: bool,
     /// The payloads as sessions of WebRTC keep them, for packets that are sent again.
     shared: OnceLock<Vec<SharedPayload>>,
 }
 
 impl MediaUnit {
-    pub(crate) fn new(
-        parts: Vec<PayloadPart>,
-        (time, skew): (i64, i64),
-        role: UnitRole,
-    ) -> Self {
+    pub(crate) fn new(parts: Vec<PayloadPart>, (time, skew): (i64, i64), role: UnitRole) -> Self {
         let bytes = parts.iter().map(|part| part.payload.len()).sum();
-        Self { parts, time, skew, bytes, role, shared: OnceLock::new() }
+        Self { parts, time, skew, bytes, role, reordered: false, shared: OnceLock::new() }
     }
 
     /// Returns the payloads as all sessions of WebRTC share them.

@@ -4,7 +4,8 @@ use super::output::Output;
 use super::sending::{Departure, TrackSender};
 use super::udp::{HeadedPacket, UdpPair};
 use crate::feeds::{
-    ANSWER_WITHIN, Accepted, FeedFault, FeedFaultKind, FeedLease, FeedStage, FeedWish, Hub, LeftOut, Outlet,
+    ANSWER_WITHIN, Accepted, FeedFault, FeedFaultKind, FeedLease, FeedStage, FeedWish, Hub,
+    LeftOut, Outlet,
 };
 use crate::slots::{Client, Slot};
 use paceline_edge::{
@@ -544,7 +545,9 @@ fn refusal(fault: &FeedFault, target: &PlayerTarget) -> PlayerAnswer {
     };
     let why = &fault.why;
     match fault.offers.first() {
-        Some(flags) => PlayerAnswer::refusal(status, &format!("try {} ({why})", target.with_flags(flags))),
+        Some(flags) => {
+            PlayerAnswer::refusal(status, &format!("try {} ({why})", target.with_flags(flags)))
+        }
         None => PlayerAnswer::refusal(status, why),
     }
 }

@@ -28,7 +28,11 @@ impl FromStr for WebrtcAddress {
         let public = parts.map(|part| part.strip_prefix("public=").and_then(|ip| ip.parse().ok()));
         let public = public.collect::<Option<Vec<IpAddr>>>().ok_or(RULE)?;
         if public.len() > CANDIDATES_MAX / 2 {
-            return Err(format!("has {} public addresses; at most {}", public.len(), CANDIDATES_MAX / 2));
+            return Err(format!(
+                "has {} public addresses; at most {}",
+                public.len(),
+                CANDIDATES_MAX / 2
+            ));
         }
         Ok(Self { bind, public })
     }
@@ -84,16 +88,25 @@ mod tests {
 
     #[test]
     fn addresses_have_public_ones() {
-        for right in ["127.0.0.1:8471", "0.0.0.0:8471,public=203.0.113.7,public=2001:db8::7", "[::]:0"] {
+        for right in
+            ["127.0.0.1:8471", "0.0.0.0:8471,public=203.0.113.7,public=2001:db8::7", "[::]:0"]
+        {
             assert_eq!(right.parse::<WebrtcAddress>().unwrap().to_string(), right);
         }
-        for wrong in ["", "8471", "localhost:8471", "127.0.0.1:8471,203.0.113.7", "127.0.0.1:8471,public=host"] {
+        for wrong in [
+            "",
+            "8471",
+            "localhost:8471",
+            "127.0.0.1:8471,203.0.113.7",
+            "127.0.0.1:8471,public=host",
+        ] {
             assert_eq!(wrong.parse::<WebrtcAddress>().unwrap_err(), RULE, "{wrong}");
         }
         let many = format!("127.0.0.1:1{}", ",public=203.0.113.7".repeat(9));
         assert!(many.parse::<WebrtcAddress>().unwrap_err().contains("at most 8"));
         let address: WebrtcAddress = "127.0.0.1:8471,public=203.0.113.7".parse().unwrap();
-        let candidates: Vec<String> = address.candidates(9).unwrap().iter().map(ToString::to_string).collect();
+        let candidates: Vec<String> =
+            address.candidates(9).unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(candidates, ["127.0.0.1:9", "203.0.113.7:9"]);
         let any = "0.0.0.0:0".parse::<WebrtcAddress>().unwrap().candidates(9).unwrap();
         assert!(any.last().is_some_and(|last| last.ip().is_loopback()), "{any:?}");

@@ -50,7 +50,8 @@ pub(super) async fn publish(
 ) -> Result<Begun, NotBegun> {
     let wrong = |why: String| FeedFault::new(FeedFaultKind::Request, why);
     if !target.query.is_empty() {
-        let why = format!("'{}' is no option of a publisher: sound=TAG is the only one", target.query);
+        let why =
+            format!("'{}' is no option of a publisher: sound=TAG is the only one", target.query);
         return Err(wrong(why).into());
     }
     let sound = target.sound.as_ref().map(|(tag, _)| tag.clone());
@@ -186,13 +187,17 @@ impl Lane {
     }
 }
 
-fn declare(node: &Node, tag: &str, unit: &PublishedUnit) -> Result<Publisher, paceline::PublishError> {
+fn declare(
+    node: &Node,
+    tag: &str,
+    unit: &PublishedUnit,
+) -> Result<Publisher, paceline::PublishError> {
     let mut builder = node.publisher(tag).encoding(Encoding::new(&unit.format.encoding()));
-    if let Some(codec) = unit.format.codec() {
-        if let Ok(Some(info)) = codec.info(&unit.bytes) {
-            let paceline_media::Size { width, height } = info.size;
-            builder = builder.picture_size(Size { width, height });
-        }
+    if let Some(codec) = unit.format.codec()
+        && let Ok(Some(info)) = codec.info(&unit.bytes)
+    {
+        let paceline_media::Size { width, height } = info.size;
+        builder = builder.picture_size(Size { width, height });
     }
     builder.declare()
 }

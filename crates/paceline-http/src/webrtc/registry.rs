@@ -73,13 +73,19 @@ impl Registry {
     /// Returns the limit that is reached.
     pub(super) fn reserve(self: &Arc<Self>, client: Client) -> Result<Pending, String> {
         let mut sessions = self.lock();
-        let own = sessions.all.values().map(|entry| entry.client).chain(sessions.pending.iter().copied());
-        let (all, own) = own.fold((0, 0), |(all, own), of| (all + 1, own + usize::from(of == client)));
+        let own =
+            sessions.all.values().map(|entry| entry.client).chain(sessions.pending.iter().copied());
+        let (all, own) =
+            own.fold((0, 0), |(all, own), of| (all + 1, own + usize::from(of == client)));
         if all >= SESSIONS_MAX {
-            return Err(format!("{SESSIONS_MAX} sessions of WebRTC are open, which is the limit; close one"));
+            return Err(format!(
+                "{SESSIONS_MAX} sessions of WebRTC are open, which is the limit; close one"
+            ));
         }
         if own >= OF_CLIENT_MAX {
-            return Err(format!("this client has {OF_CLIENT_MAX} sessions of WebRTC, which is the limit; close one"));
+            return Err(format!(
+                "this client has {OF_CLIENT_MAX} sessions of WebRTC, which is the limit; close one"
+            ));
         }
         sessions.pending.push(client);
         Ok(Pending { registry: self.clone(), client })
@@ -118,9 +124,10 @@ impl Registry {
     /// Returns the figures of all sessions.
     pub(super) fn views(&self) -> Vec<SessionView> {
         let sessions = self.lock();
-        let views = sessions.all.values().map(|entry| {
-            entry.view.lock().unwrap_or_else(PoisonError::into_inner).clone()
-        });
+        let views = sessions
+            .all
+            .values()
+            .map(|entry| entry.view.lock().unwrap_or_else(PoisonError::into_inner).clone());
         views.collect()
     }
 

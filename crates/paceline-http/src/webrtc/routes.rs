@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION};
 use hyper::{Method, Request, StatusCode};
-use paceline_edge::{OFFER_BYTES_MAX, Offer, OfferError, PlayerTarget};
+use paceline_edge::{OFFER_BYTES_MAX, Offer, OfferError, PlayerTarget, TargetError};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,8 @@ async fn begin(
             false => view(of, pending, wanted, (asked, offer)).await,
         }
     });
-    let failed = |error: tokio::task::JoinError| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+    let failed =
+        |error: tokio::task::JoinError| (StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
     match began.await.map_err(failed)? {
         Ok(begun) => Ok(created(begun)),
         Err(NotBegun::Feed(fault)) => Ok(refused(&fault, &target)),
@@ -112,10 +113,11 @@ fn target(asked: &str) -> Result<PlayerTarget, Problem> {
     let bad = |why: String| (StatusCode::BAD_REQUEST, why);
     let url = url.map_err(|error| bad(format!("the address cannot be read: {error}")))?;
     PlayerTarget::parse(&url).map_err(|error| match error {
-        paceline_edge::TargetError::NoTag => {
-            bad("the address names no tag: POST to /whep/TAG, such as /whep/robot/camera?max_hz=10".to_owned())
+        TargetError::NoTag => {
+            let example = "POST to /whep/TAG, such as /whep/robot/camera?max_hz=10";
+            bad(format!("the address names no tag: {example}"))
         }
-        error => bad(error.to_string()),
+        TargetError::Track | TargetError::Text(_) | TargetError::Login(_) => bad(error.to_string()),
     })
 }
 
@@ -131,8 +133,9 @@ async fn offer(request: Request<Incoming>) -> Result<Offer, Problem> {
     let body = match tokio::time::timeout(OFFER_WITHIN, body).await {
         Ok(Ok(body)) => body.to_bytes(),
         Ok(Err(error)) => {
-            let error =
-                format!("the offer cannot be read, or has more than {OFFER_BYTES_MAX} bytes: {error}");
+            let error = format!(
+                "the offer cannot be read, or has more than {OFFER_BYTES_MAX} bytes: {error}"
+            );
             return Err((StatusCode::PAYLOAD_TOO_LARGE, error));
         }
         Err(_) => {

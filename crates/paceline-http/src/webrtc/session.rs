@@ -18,6 +18,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Most datagrams of the peer, and most units, before others run.
 const BATCH: usize = 64;
 
+/// The reason why some pictures with B pictures are not shown.
+pub(super) const REORDERED: &str = "others need its B pictures (B pyramid), which browsers do not reorder; publish without B pictures \
+     or with -x264-params b-pyramid=none, or request a size";
+
 /// The figures of a session.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct SessionView {
@@ -79,6 +83,8 @@ pub(super) struct SessionState {
     outlet: Arc<Outlet>,
     waiting: VecDeque<PeerDatagram>,
     connected: bool,
+    /// The pictures cannot be shown without reordering.
+    unfit: bool,
     /// The bytes since the last look.
     bytes: u64,
     said: LeftOut,
@@ -109,6 +115,9 @@ impl Session {
             let full = self.advance();
             if let Some(why) = self.take_events() {
                 return why;
+            }
+            if self.state.unfit {
+                return REORDERED.to_owned();
             }
             if let Some(why) = self.state.outlet.ended() {
                 return why;
@@ -159,13 +168,16 @@ impl Session {
             let Some(next) = self.state.outlet.take() else { return false };
             let unit = next.unit;
             let Some(track) = self.tracks.get(usize::from(next.track)) else { continue };
+            if unit.reordered && unit.role == UnitRole::Delta {
+                self.state.unfit = true;
+                return false;
+            }
             self.state.bytes += u64::try_from(unit.bytes).unwrap_or_default();
             let unit = ViewerUnit {
                 payloads: unit.shared(),
                 time: unit.time,
                 age: age(&self.shared, unit.time.saturating_add(unit.skew), track.format),
-                key: unit.role == UnitRole::Key,
-                spare: matches!(unit.role, UnitRole::Spare | UnitRole::Leading),
+                reordered: unit.reordered,
                 start: next.start,
             };
             self.peer.send(usize::from(next.track), unit, Instant::now());

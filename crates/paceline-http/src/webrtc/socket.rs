@@ -28,8 +28,10 @@ impl PeerSocket {
         let socket = std::net::UdpSocket::bind(address)?;
         socket.set_nonblocking(true)?;
         // As much as the system allows.
-        let _ = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBuf, &BUFFER_BYTES);
-        let _ = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::SndBuf, &BUFFER_BYTES);
+        let _ =
+            nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBuf, &BUFFER_BYTES);
+        let _ =
+            nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::SndBuf, &BUFFER_BYTES);
         Ok(Self { socket: UdpSocket::from_std(socket)?, segments: Segments::new() })
     }
 

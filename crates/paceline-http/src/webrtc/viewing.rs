@@ -2,9 +2,11 @@
 
 use super::Shared;
 use super::registry::Pending;
-use super::session::{Session, SessionState, SessionTrack, SessionView};
+use super::session::{REORDERED, Session, SessionState, SessionTrack, SessionView};
 use crate::feeds::{ANSWER_WITHIN, Accepted, FeedFault, FeedFaultKind, FeedStage, FeedWish};
-use paceline_edge::{Offer, OfferError, PlayerTarget, ServeError, TrackFormat, ViewerPeer, browser_format};
+use paceline_edge::{
+    Offer, OfferError, PlayerTarget, ServeError, TrackFormat, ViewerPeer, browser_format,
+};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
@@ -50,6 +52,9 @@ pub(super) async fn view(
     for lease in &found.leases {
         let stage = lease.feed.wait(ANSWER_WITHIN, FeedStage::is_answered).await;
         stage.check()?;
+        if stage.reorders {
+            return Err(FeedFault::of(&target.tag, FeedFaultKind::Format, REORDERED).into());
+        }
         stages.push(stage);
     }
     for format in &found.formats {
@@ -60,7 +65,8 @@ pub(super) async fn view(
     }
     let keys = stages.iter().map(|stage| stage.key.as_deref());
     let tracks = found.formats.iter().zip(keys).map(|(format, key)| Ok((*format, key, random()?)));
-    let tracks: Vec<(TrackFormat, Option<&[u8]>, u32)> = tracks.collect::<Result<_, FeedFault>>()?;
+    let tracks: Vec<(TrackFormat, Option<&[u8]>, u32)> =
+        tracks.collect::<Result<_, FeedFault>>()?;
     let (peer, sdp) = ViewerPeer::accept(&shared.setup, offer, &tracks, Instant::now())?;
     let id = new_id()?;
     let answers: Vec<String> = stages.iter().map(FeedStage::answer_text).collect();

@@ -4,7 +4,13 @@
     /usr/bin/python3 gstreamer_peer.py publish http://127.0.0.1:8470/whip/phone/camera 60
 """
 
+import hashlib
+import re
+import ssl
+import subprocess
 import sys
+import tempfile
+import urllib.error
 import urllib.request
 
 import gi
@@ -35,6 +41,8 @@ class Peer:
         else:
             self.pipeline = Gst.parse_launch(SOURCE)
             self.peer = self.pipeline.get_by_name("peer")
+        # The certificates that GStreamer 1.22 makes are of RSA, which str0m does not read.
+        self.peer.connect("deep-element-added", self.added)
         self.pipeline.set_state(Gst.State.READY)
         if view:
             self.peer.emit("add-transceiver", GstWebRTC.WebRTCRTPTransceiverDirection.RECVONLY, caps)
@@ -51,6 +59,11 @@ class Peer:
         self.loop.run()
         self.pipeline.set_state(Gst.State.NULL)
 
+    def added(self, _, __, element):
+        factory = element.get_factory()
+        if factory is not None and factory.get_name() == "dtlssrtpdec":
+            element.set_property("pem", PEM)
+
     def late(self):
         sys.exit(f"after 30 s: {self.number} pictures")
 
@@ -64,7 +77,9 @@ class Peer:
             return
         offer = reply.get_value("offer")
         self.peer.emit("set-local-description", offer, Gst.Promise.new())
-        request = urllib.request.Request(self.url, offer.sdp.as_text().encode(), {"content-type": "application/sdp"})
+        # The offer was made before the certificate was set.
+        text = re.sub(r"a=fingerprint:sha-256 [0-9A-F:]+", f"a=fingerprint:sha-256 {FINGERPRINT}", offer.sdp.as_text())
+        request = urllib.request.Request(self.url, text.encode(), {"content-type": "application/sdp"})
         try:
             with urllib.request.urlopen(request) as answer:
                 text, self.location = answer.read(), answer.headers["location"]
@@ -103,5 +118,17 @@ class Peer:
             GLib.idle_add(self.loop.quit)
 
 
+def certificate():
+    """Returns a new certificate of ECDSA, and its key."""
+    with tempfile.TemporaryDirectory() as folder:
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", f"{folder}/key"]
+        words = ["openssl", "req", "-x509", *key, "-days", "30", "-subj", "/CN=peer", "-out", f"{folder}/certificate"]
+        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+        return "".join(open(f"{folder}/{name}").read() for name in ("certificate", "key"))
+
+
+PEM = certificate()
+DIGEST = hashlib.sha256(ssl.PEM_cert_to_DER_cert(PEM[: PEM.index("-----BEGIN PRIVATE")].strip())).hexdigest().upper()
+FINGERPRINT = ":".join(DIGEST[at : at + 2] for at in range(0, 64, 2))
 Gst.init(None)
 Peer(sys.argv[1], sys.argv[2], int(sys.argv[3]))
