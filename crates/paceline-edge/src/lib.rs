@@ -28,7 +28,7 @@
 //! | [`PlayerTarget`], [`describe`] | the address that a player opens, and the description of its samples |
 //! | [`Packetizer`] | pictures and blocks to the payloads of RTP packets |
 //! | [`PictureClock`], [`SoundClock`], [`CatchUp`] | RTP times |
-//! | [`PeerSetup`], [`Offer`], [`ViewerPeer`] | a viewer over WebRTC: its offer and answer, datagrams, and units to RTP |
+//! | [`PeerSetup`], [`WebrtcOffer`], [`ViewerPeer`] | a viewer over WebRTC: its offer and answer, datagrams, and units to RTP |
 //! | [`PublisherPeer`] | a publisher over WebRTC: its offer and answer, and its media to samples |
 //! | [`ViewerClock`], [`KeyRepair`], [`stun_user`] | the times of viewers that do not reorder, requests for key pictures, and the session of a check |
 //! | [`RtpHeader`], [`SentReport`], [`PlayerReport`] | headers, and reports in both directions |
@@ -73,7 +73,7 @@ pub use served::ServeError;
 pub use timing::{CatchUp, PictureClock, SoundClock, ticks};
 pub use track::{DescribedTrack, TrackError, TrackFormat, TrackKind, choose};
 pub use webrtc::{
-    BROWSER_FORMATS, KeyRepair, OFFER_BYTES_MAX, Offer, OfferError, PeerDatagram, PeerEvent,
-    PeerFigures, PeerSetup, PublishedUnit, PublisherPeer, ViewerClock, ViewerPeer, ViewerUnit,
-    browser_format, stun_user,
+    KeyRepair, OFFER_BYTES_MAX, OfferError, PeerDatagram, PeerEvent, PeerFigures, PeerSetup,
+    PublishedUnit, PublisherPeer, ViewerClock, ViewerPeer, ViewerUnit, WebrtcOffer, browser_format,
+    stun_user,
 };

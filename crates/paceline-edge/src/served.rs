@@ -14,6 +14,8 @@ const PICTURE_CLOCK: u32 = 90_000;
 const OPUS_CLOCK: u32 = 48_000;
 /// The payload type of the first track without a fixed one.
 const DYNAMIC: u8 = 96;
+/// The formats that browsers read over WebRTC, in words.
+const BROWSER_FORMATS: &str = "H.264, H.265, Opus, and G.711 at 8 kHz";
 /// Longest encoding in an error.
 const ENCODING_MAX: usize = 96;
 
@@ -31,7 +33,7 @@ pub enum ServeError {
         fix: &'static str,
     },
     /// Browsers do not read them over WebRTC.
-    #[error("its samples are {encoding}, browsers read {formats} over WebRTC: {fix}", formats = crate::webrtc::BROWSER_FORMATS)]
+    #[error("its samples are {encoding}, browsers read {formats} over WebRTC: {fix}", formats = BROWSER_FORMATS)]
     Browser {
         /// The media type.
         encoding: String,

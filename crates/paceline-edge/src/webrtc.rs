@@ -15,8 +15,8 @@ mod viewer;
 mod tests;
 
 pub use clock::ViewerClock;
-pub use codecs::{BROWSER_FORMATS, browser_format};
-pub use offer::{OFFER_BYTES_MAX, Offer, OfferError};
+pub use codecs::browser_format;
+pub use offer::{OFFER_BYTES_MAX, OfferError, WebrtcOffer};
 pub use peer::{PeerDatagram, PeerEvent, PeerFigures};
 pub use publisher::{PublishedUnit, PublisherPeer};
 pub use repair::KeyRepair;

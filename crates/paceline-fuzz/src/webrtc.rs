@@ -1,6 +1,6 @@
 //! The fuzz body for peers of WebRTC: the parts that this project reads itself, before a session exists.
 
-use paceline_edge::{OFFER_BYTES_MAX, Offer, stun_user};
+use paceline_edge::{OFFER_BYTES_MAX, WebrtcOffer, stun_user};
 
 /// Reads the bytes as a datagram of a check, and as an offer. An error is one line, and a user name is a part of its datagram.
 pub fn webrtc(data: &[u8]) {
@@ -10,7 +10,7 @@ pub fn webrtc(data: &[u8]) {
         );
     }
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match Offer::parse(text) {
+    match WebrtcOffer::parse(text) {
         Ok(_) => assert!(text.len() <= OFFER_BYTES_MAX),
         Err(error) => {
             let error = error.to_string();

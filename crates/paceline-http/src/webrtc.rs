@@ -9,6 +9,7 @@ mod registry;
 mod routes;
 mod session;
 mod socket;
+mod view;
 mod viewing;
 
 pub use address::WebrtcAddress;

@@ -7,9 +7,6 @@ use paceline_media::video;
 use str0m::RtcConfig;
 use str0m::format::{Codec, PayloadParams};
 
-/// The formats in words.
-pub const BROWSER_FORMATS: &str = "H.264, H.265, Opus, and G.711 at 8 kHz";
-
 /// Returns the format of the samples of a tag for browsers; `None` if a sample decides.
 ///
 /// ```
@@ -99,7 +96,7 @@ pub(super) fn suits(
                 return None;
             }
             let [_, offered, ..] = spec.format.profile_level_id.unwrap_or_default().to_be_bytes();
-            // Decoders read lower profiles; those of browsers read higher ones as well.
+            // Decoders read lower profiles; browsers read higher ones as well.
             Some(match profile {
                 Some(own) if own == offered => 3,
                 Some(own) if own < offered => 2,

@@ -4,7 +4,7 @@ use str0m::change::SdpOffer;
 use str0m::media::Mid;
 use thiserror::Error;
 
-/// Longest offer in bytes. Those of browsers have up to 12 kB.
+/// Longest offer in bytes. Browsers send up to 12 kB.
 pub const OFFER_BYTES_MAX: usize = 64 << 10;
 /// Most media of an offer.
 const MEDIA_MAX: usize = 8;
@@ -53,7 +53,7 @@ impl OfferError {
 /// Its candidates are left out: a server of ICE-lite learns the addresses of its peer from the checks of the peer, so a thousand
 /// candidates cost nothing.
 #[derive(Debug)]
-pub struct Offer {
+pub struct WebrtcOffer {
     pub(super) sdp: SdpOffer,
     /// The peer reports the arrival of packets for congestion control.
     pub(super) has_feedback: bool,
@@ -62,7 +62,7 @@ pub struct Offer {
     pub(super) mids: Vec<Mid>,
 }
 
-impl Offer {
+impl WebrtcOffer {
     /// Reads an offer.
     ///
     /// # Errors

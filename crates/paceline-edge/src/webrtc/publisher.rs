@@ -1,7 +1,7 @@
 //! A peer whose tracks become samples (WHIP).
 
 use super::codecs::{missing, with_codec};
-use super::offer::{Offer, OfferError};
+use super::offer::{OfferError, WebrtcOffer};
 use super::peer::{Peer, PeerDatagram, PeerEvent, PeerFigures, media};
 use super::setup::PeerSetup;
 use crate::clock::{CaptureClock, Captured};
@@ -65,7 +65,7 @@ impl PublisherPeer {
     /// [`OfferError`] for an offer without tracks, without H.264, H.265, Opus or G.711, or that is no session description.
     pub fn accept(
         setup: &PeerSetup,
-        offer: Offer,
+        offer: WebrtcOffer,
         wants_sound: bool,
         now: Instant,
     ) -> Result<(Self, String), OfferError> {

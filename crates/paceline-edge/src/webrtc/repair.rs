@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_flood_of_requests_has_few_answers_and_a_calm_peer_a_quick_one() {
         let mut repair = KeyRepair::default();
-        let begin = Instant::now();
+        let begin = super::super::tests::begin();
         let at = |ms: u64| begin + Duration::from_millis(ms);
         let answered: Vec<u64> =
             (0..20_000).step_by(10).filter(|ms| repair.request(at(*ms))).collect();

@@ -1,6 +1,6 @@
 //! What all peers of a server share: its certificate, and the addresses that it offers.
 
-use super::offer::{Offer, OfferError};
+use super::offer::{OfferError, WebrtcOffer};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl PeerSetup {
     /// Returns a session that has not accepted its offer.
     pub(super) fn open(
         &self,
-        offer: &Offer,
+        offer: &WebrtcOffer,
         now: Instant,
         codecs: impl FnOnce(RtcConfig) -> RtcConfig,
     ) -> Result<Rtc, OfferError> {

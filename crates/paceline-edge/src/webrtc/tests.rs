@@ -1,7 +1,7 @@
 //! Sessions with a peer of str0m's own, in virtual time over a virtual path.
 
 use super::{
-    Offer, OfferError, PeerEvent, PeerSetup, PublisherPeer, ViewerPeer, ViewerUnit, stun_user,
+    OfferError, PeerEvent, PeerSetup, PublisherPeer, ViewerPeer, ViewerUnit, WebrtcOffer, stun_user,
 };
 use crate::track::TrackFormat;
 use proptest::prelude::*;
@@ -19,6 +19,12 @@ const CLIENT: &str = "192.0.2.2:5000";
 const STEP: Duration = Duration::from_millis(1);
 /// The delay of the path in steps.
 const DELAY: usize = 10;
+
+/// Returns an origin of time, which passes by steps.
+#[expect(clippy::disallowed_methods, reason = "an Instant has no other origin")]
+pub(super) fn begin() -> Instant {
+    Instant::now()
+}
 
 fn at(address: &str) -> SocketAddr {
     address.parse().unwrap()
@@ -64,10 +70,10 @@ fn offer(now: Instant) -> (Rtc, Mid, String, str0m::change::SdpPendingOffer) {
 
 impl World {
     fn new(lossy: usize, bytes_per_step: usize) -> Self {
-        let now = Instant::now();
+        let now = begin();
         let (mut rtc, mid, text, pending) = offer(now);
         let tracks = [(TrackFormat::H264, None, u32::MAX - 1_000)];
-        let offer = Offer::parse(&text).unwrap();
+        let offer = WebrtcOffer::parse(&text).unwrap();
         let (server, answer) = ViewerPeer::accept(&setup(), offer, &tracks, now).unwrap();
         assert!(answer.contains("a=ice-lite") && answer.contains("H264"), "{answer}");
         let answer = SdpAnswer::from_sdp_string(&answer).unwrap();
@@ -98,7 +104,7 @@ impl World {
             assert_eq!(datagram.to, at(CLIENT));
             self.sent += 1;
             self.backlog += datagram.bytes.len();
-            if self.lossy == 0 || self.sent % self.lossy != 0 {
+            if self.lossy == 0 || !self.sent.is_multiple_of(self.lossy) {
                 let waits = self.backlog / self.bytes_per_step;
                 self.to_browser.push_back((self.step + DELAY + waits, datagram.bytes));
             }
@@ -237,10 +243,10 @@ fn a_request_for_a_key_picture_names_the_track() {
 
 #[test]
 fn offers_without_the_tracks_are_refused_with_the_reason() {
-    let now = Instant::now();
+    let now = begin();
     let (.., text, _) = offer(now);
     let accept = |text: &str, format| {
-        let offer = Offer::parse(text)?;
+        let offer = WebrtcOffer::parse(text)?;
         ViewerPeer::accept(&setup(), offer, &[(format, None, 7)], now).map(|(_, answer)| answer)
     };
     assert!(accept(&text, TrackFormat::H264).is_ok());
@@ -251,10 +257,13 @@ fn offers_without_the_tracks_are_refused_with_the_reason() {
     let candidates = "a=candidate:1 1 udp 1 10.0.0.1 5000 typ host\r\n".repeat(1_000);
     let answer = accept(&format!("{text}{candidates}"), TrackFormat::H264).unwrap();
     assert!(!answer.contains("10.0.0.1"));
-    assert!(matches!(Offer::parse(&"m=video 9 x 1\r\n".repeat(9)), Err(OfferError::Media(9))));
-    assert!(matches!(Offer::parse(&"a".repeat(70_000)), Err(OfferError::Long(70_000))));
+    assert!(matches!(
+        WebrtcOffer::parse(&"m=video 9 x 1\r\n".repeat(9)),
+        Err(OfferError::Media(9))
+    ));
+    assert!(matches!(WebrtcOffer::parse(&"a".repeat(70_000)), Err(OfferError::Long(70_000))));
     // It sends nothing.
-    let published = PublisherPeer::accept(&setup(), Offer::parse(&text).unwrap(), false, now);
+    let published = PublisherPeer::accept(&setup(), WebrtcOffer::parse(&text).unwrap(), false, now);
     assert_eq!(published.err(), Some(OfferError::NoTracks));
 }
 
@@ -263,7 +272,7 @@ proptest! {
 
     #[test]
     fn any_offer_is_answered(cut in 0_usize..4_000, from in 0_usize..4_000, with in "\\PC{0,20}", twice in any::<bool>()) {
-        let now = Instant::now();
+        let now = begin();
         let (.., text, _) = offer(now);
         let mut bytes: Vec<char> = text.chars().collect();
         bytes.truncate(cut.max(1));
@@ -274,7 +283,7 @@ proptest! {
             text = text.repeat(2);
         }
         for publishes in [false, true] {
-            let Ok(offer) = Offer::parse(&text) else { continue };
+            let Ok(offer) = WebrtcOffer::parse(&text) else { continue };
             if publishes {
                 let _ = PublisherPeer::accept(&setup(), offer, true, now);
             } else {

@@ -2,7 +2,7 @@
 
 use super::clock::ViewerClock;
 use super::codecs::{missing, profile, suits, with_codec};
-use super::offer::{Offer, OfferError};
+use super::offer::{OfferError, WebrtcOffer};
 use super::peer::{Peer, PeerDatagram, PeerEvent, PeerFigures, media};
 use super::setup::PeerSetup;
 use crate::packetize::PAYLOAD_MAX;
@@ -78,7 +78,7 @@ impl ViewerPeer {
     /// [`OfferError`] if the offer lacks a track or its codec, or is no session description.
     pub fn accept(
         setup: &PeerSetup,
-        offer: Offer,
+        offer: WebrtcOffer,
         tracks: &[(TrackFormat, Option<&[u8]>, u32)],
         now: Instant,
     ) -> Result<(Self, String), OfferError> {

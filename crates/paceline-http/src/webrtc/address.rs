@@ -46,7 +46,7 @@ impl fmt::Display for WebrtcAddress {
 }
 
 impl WebrtcAddress {
-    /// Returns the addresses that browsers try: those of this host, and the public ones.
+    /// Returns the addresses that browsers try: of this host, and the public ones.
     pub(super) fn candidates(&self, port: u16) -> io::Result<Vec<SocketAddr>> {
         let own = if self.bind.ip().is_unspecified() {
             interfaces(self.bind.is_ipv4())?
@@ -77,7 +77,7 @@ fn interfaces(only_v4: bool) -> io::Result<Vec<IpAddr>> {
             found.push(IpAddr::V6(v6.ip()));
         }
     }
-    // Other hosts do not reach those of this host alone, so these come last.
+    // Other hosts do not reach loopback, so it comes last.
     found.sort_by_key(IpAddr::is_loopback);
     Ok(found)
 }

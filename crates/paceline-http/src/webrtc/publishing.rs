@@ -2,13 +2,13 @@
 
 use super::Shared;
 use super::registry::{Member, Pending};
-use super::session::SessionView;
+use super::view::SessionView;
 use super::viewing::{Begun, NotBegun, new_id};
 use crate::feeds::{FeedFault, FeedFaultKind};
 use paceline::{Encoding, Node, Publisher, PutOptions, Size, Tag, Timestamp};
 use paceline_edge::{
-    Offer, PeerDatagram, PeerEvent, PlayerTarget, PublishedUnit, PublisherPeer, TrackFormat,
-    TrackKind,
+    PeerDatagram, PeerEvent, PlayerTarget, PublishedUnit, PublisherPeer, TrackFormat, TrackKind,
+    WebrtcOffer,
 };
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -46,7 +46,7 @@ pub(super) async fn publish(
     shared: Arc<Shared>,
     pending: Pending,
     target: PlayerTarget,
-    (address, offer): (String, Offer),
+    (address, offer): (String, WebrtcOffer),
 ) -> Result<Begun, NotBegun> {
     let wrong = |why: String| FeedFault::new(FeedFaultKind::Request, why);
     if !target.query.is_empty() {

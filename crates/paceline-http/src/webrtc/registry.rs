@@ -1,6 +1,6 @@
 //! The sessions of a server: by their number, by the user name of their checks, and by the addresses of their peers.
 
-use super::session::SessionView;
+use super::view::SessionView;
 use crate::slots::Client;
 use bytes::Bytes;
 use std::collections::BTreeMap;

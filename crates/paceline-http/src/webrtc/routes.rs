@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION};
 use hyper::{Method, Request, StatusCode};
-use paceline_edge::{OFFER_BYTES_MAX, Offer, OfferError, PlayerTarget, TargetError};
+use paceline_edge::{OFFER_BYTES_MAX, OfferError, PlayerTarget, TargetError, WebrtcOffer};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,7 +122,7 @@ fn target(asked: &str) -> Result<PlayerTarget, Problem> {
 }
 
 /// Reads an offer.
-async fn offer(request: Request<Incoming>) -> Result<Offer, Problem> {
+async fn offer(request: Request<Incoming>) -> Result<WebrtcOffer, Problem> {
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case(SDP)) {
@@ -145,7 +145,7 @@ async fn offer(request: Request<Incoming>) -> Result<Offer, Problem> {
     };
     let text = std::str::from_utf8(&body);
     let text = text.map_err(|_| (StatusCode::BAD_REQUEST, "the offer is no text".to_owned()))?;
-    Offer::parse(text).map_err(|error| wrong(&error))
+    WebrtcOffer::parse(text).map_err(|error| wrong(&error))
 }
 
 /// Returns the status and the reason for an offer that is not accepted.

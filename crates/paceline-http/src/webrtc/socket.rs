@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::time::Instant;
 use tokio::net::UdpSocket;
 
-/// Longest datagram that is read. Those of WebRTC fit the packets of Ethernet.
+/// Longest datagram that is read. Packets of WebRTC fit Ethernet.
 const DATAGRAM_BYTES: usize = 2_048;
 /// Most datagrams that are read before the sessions run.
 const BATCH: usize = 64;

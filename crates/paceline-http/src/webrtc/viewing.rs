@@ -2,10 +2,11 @@
 
 use super::Shared;
 use super::registry::Pending;
-use super::session::{REORDERED, Session, SessionState, SessionTrack, SessionView};
+use super::session::{REORDERED, Session, SessionState, SessionTrack};
+use super::view::SessionView;
 use crate::feeds::{ANSWER_WITHIN, Accepted, FeedFault, FeedFaultKind, FeedStage, FeedWish};
 use paceline_edge::{
-    Offer, OfferError, PlayerTarget, ServeError, TrackFormat, ViewerPeer, browser_format,
+    OfferError, PlayerTarget, ServeError, TrackFormat, ViewerPeer, WebrtcOffer, browser_format,
 };
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ pub(super) async fn view(
     shared: Arc<Shared>,
     pending: Pending,
     target: PlayerTarget,
-    (address, offer): (String, Offer),
+    (address, offer): (String, WebrtcOffer),
 ) -> Result<Begun, NotBegun> {
     let found = shared.hub.find(&wishes(&target), accept).await?;
     let mut stages = Vec::new();
