@@ -42,7 +42,7 @@ const RUNS = [
 ];
 
 const node = await startNode();
-const browser = await startBrowser({ without: ["--disable-quic"] });
+const browser = await startBrowser();
 node.run(CARD);
 try {
   console.log("| carrier, format | path | pictures | p50 ms | p99 ms | max ms |\n| --- | --- | --- | --- | --- | --- |");

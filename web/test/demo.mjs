@@ -68,10 +68,9 @@ export function ls(demo, role) {
   return JSON.parse(execFileSync(BINARY, args, { encoding: "utf8", timeout: LIMIT_MS })).nodes;
 }
 
-/** Starts Chromium without the arguments `without`, and with `more`. */
-export async function startBrowser({ without = [], more = [] } = {}) {
-  const args = [...QUIET.filter((argument) => !without.includes(argument)), ...more];
-  return chromium.launch({ executablePath: BROWSER, args });
+/** Starts a browser, with more options if given. */
+export async function startBrowser(...more) {
+  return chromium.launch({ executablePath: BROWSER, args: [...QUIET, ...more] });
 }
 
 /**

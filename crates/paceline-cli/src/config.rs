@@ -16,7 +16,7 @@ pub(crate) use node::{NodeArgs, Settings};
 pub(crate) use template::TEMPLATE;
 
 use crate::args::{BufferSpec, LinkSpec, SourceSpec};
-use paceline_http::{HttpAddress, HttpFiles, RtspAddress};
+use paceline_http::{HttpAddress, HttpFiles, RtspAddress, WebrtcAddress};
 
 use paceline::time::ClockConfig;
 use paceline_plain::{PlainConfig, Rules};
@@ -51,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) rtsp: Option<RtspAddress>,
     /// The file with the login of players.
     pub(crate) rtsp_login: Option<PathBuf>,
+    /// The UDP address of WebRTC.
+    pub(crate) webrtc: Option<WebrtcAddress>,
     /// The share of one processor that contracts may reserve, in percent.
     /// The files for clients of other hosts.
     pub(crate) http_files: HttpFiles,

@@ -14,7 +14,8 @@ use crate::notify::Notify;
 use buffers::Buffers;
 use paceline::{LinkCapacity, Node};
 use paceline_http::{
-    Access, HttpAddress, HttpServer, Neighbours, OwnSource, RtspAddress, RtspServer, read_login,
+    Access, HttpAddress, HttpServer, Neighbours, OwnSource, RtspAddress, RtspServer, WebrtcAddress,
+    WebrtcServer, read_login,
 };
 use paceline_tool::stop::{Hangup, STOP_SLICE, Stop};
 use paceline_tool::{log, show};
@@ -56,6 +57,9 @@ pub(crate) struct NodeCommand {
     /// File with the USER:PASSWORD that players give; other hosts reach --rtsp only with one
     #[arg(long, value_name = "FILE")]
     rtsp_login: Option<PathBuf>,
+    /// Serves the tags to browsers by WebRTC over UDP at this address, at --http: POST /whep/robot/camera?max_hz=10
+    #[arg(long, value_name = "ADDRESS[,public=IP]")]
+    webrtc: Option<WebrtcAddress>,
     #[command(flatten)]
     node: NodeArgs,
 }
@@ -71,6 +75,8 @@ struct NodeLine {
     /// The tags that the node publishes itself.
     sources: Vec<String>,
     rtsp: Option<String>,
+    /// The UDP addresses that browsers try.
+    webrtc: Vec<String>,
     plain: Option<PlainLine>,
 }
 
@@ -114,12 +120,17 @@ pub(crate) fn run(args: &NodeCommand) -> anyhow::Result<ExitCode> {
     settings.processor = calibration::budget(settings.processor_percent);
     let node = settings.open()?;
     let mut parts = Parts::open(&node, &settings)?;
-    let [http, foxglove] = servers(&node, &settings)?;
+    let webrtc = settings.webrtc.as_ref().map(|address| WebrtcServer::start(address, &node));
+    let webrtc = webrtc.transpose()?;
+    let candidates = webrtc.iter().flat_map(WebrtcServer::addresses).map(ToString::to_string);
+    let candidates = candidates.collect();
+    let [http, foxglove] = servers(&node, &settings, webrtc)?;
     let rtsp = players(&node, &settings)?;
     let line = NodeLine {
         http: http.as_ref().map(HttpServer::url),
         foxglove: foxglove.as_ref().map(HttpServer::url),
         rtsp: rtsp.as_ref().map(RtspServer::url),
+        webrtc: candidates,
         ..NodeLine::new(&node, &settings)
     };
     if args.json {
@@ -204,13 +215,20 @@ fn check(settings: &Settings) -> anyhow::Result<ExitCode> {
 }
 
 /// Starts the servers of the page and of Foxglove that are configured.
-fn servers(node: &Node, settings: &Settings) -> anyhow::Result<[Option<HttpServer>; 2]> {
+fn servers(
+    node: &Node,
+    settings: &Settings,
+    webrtc: Option<WebrtcServer>,
+) -> anyhow::Result<[Option<HttpServer>; 2]> {
     let access = || {
         let read = Access::read(&settings.http_files);
         read.map_err(|error| paceline_tool::exit::usage(format!("{error:#}")))
     };
     let source = || Arc::new(OwnSource::new(node, Neighbours::All));
-    let page = |address| HttpServer::start(address, access()?, source());
+    let page = |address| match webrtc {
+        Some(webrtc) => HttpServer::with_webrtc(address, access()?, source(), webrtc),
+        None => HttpServer::start(address, access()?, source()),
+    };
     let foxglove = |address| HttpServer::foxglove(address, access()?, node);
     Ok([
         settings.http.as_ref().map(page).transpose()?,
@@ -236,6 +254,8 @@ impl NodeCommand {
         settings.foxglove = self.foxglove.clone().or(settings.foxglove);
         settings.rtsp = self.rtsp.or(settings.rtsp);
         settings.rtsp_login = self.rtsp_login.clone().or(settings.rtsp_login);
+        settings.webrtc = self.webrtc.clone().or(settings.webrtc);
+        settings.check_webrtc()?;
         Ok(settings)
     }
 }
@@ -265,6 +285,7 @@ impl NodeLine {
             foxglove: None,
             sources: settings.sources.iter().map(|it| it.tag.as_str().to_owned()).collect(),
             rtsp: None,
+            webrtc: Vec::new(),
             plain: PlainLine::new(settings),
         }
     }
@@ -322,6 +343,9 @@ fn describe(node: &NodeLine) -> String {
     }
     if let Some(rtsp) = &node.rtsp {
         text.push_str(&format!("; players {rtsp}TAG"));
+    }
+    if !node.webrtc.is_empty() {
+        text.push_str(&format!("; WebRTC over UDP at {}", node.webrtc.join(" and ")));
     }
     text
 }

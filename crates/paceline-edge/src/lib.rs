@@ -28,6 +28,9 @@
 //! | [`PlayerTarget`], [`describe`] | the address that a player opens, and the description of its samples |
 //! | [`Packetizer`] | pictures and blocks to the payloads of RTP packets |
 //! | [`PictureClock`], [`SoundClock`], [`CatchUp`] | RTP times |
+//! | [`PeerSetup`], [`WebrtcOffer`], [`ViewerPeer`] | a viewer over WebRTC: its offer and answer, datagrams, and units to RTP |
+//! | [`PublisherPeer`] | a publisher over WebRTC: its offer and answer, and its media to samples |
+//! | [`ViewerClock`], [`KeyRepair`], [`stun_user`] | the times of viewers that do not reorder, requests for key pictures, and the session of a check |
 //! | [`RtpHeader`], [`SentReport`], [`PlayerReport`] | headers, and reports in both directions |
 //!
 //! Invariant: any bytes may arrive. A unit that lost a packet is a [`UnitFault`] with a reason, never a unit. Memory is bounded by
@@ -49,6 +52,7 @@ mod sdp;
 mod served;
 mod timing;
 mod track;
+mod webrtc;
 
 pub use address::{AddressError, CameraAddress, Login, LoginError};
 pub use backoff::Backoff;
@@ -69,3 +73,8 @@ pub use sdp::{RtpTrack, SDP_BYTES_MAX, SdpError};
 pub use served::ServeError;
 pub use timing::{CatchUp, PictureClock, SoundClock, ticks};
 pub use track::{DescribedTrack, TrackError, TrackFormat, TrackKind, choose};
+pub use webrtc::{
+    KeyRepair, OFFER_BYTES_MAX, OfferError, PeerDatagram, PeerEvent, PeerFigures, PeerSetup,
+    PublishedUnit, PublisherPeer, ViewerClock, ViewerPeer, ViewerUnit, WebrtcOffer, browser_format,
+    stun_user,
+};

@@ -14,6 +14,8 @@ const PICTURE_CLOCK: u32 = 90_000;
 const OPUS_CLOCK: u32 = 48_000;
 /// The payload type of the first track without a fixed one.
 const DYNAMIC: u8 = 96;
+/// The formats that browsers read over WebRTC, in words.
+const BROWSER_FORMATS: &str = "H.264, H.265, Opus, and G.711 at 8 kHz";
 /// Longest encoding in an error.
 const ENCODING_MAX: usize = 96;
 
@@ -30,9 +32,30 @@ pub enum ServeError {
         /// The remedy.
         fix: &'static str,
     },
+    /// Browsers do not read them over WebRTC.
+    #[error("its samples are {encoding}, browsers read {formats} over WebRTC: {fix}", formats = BROWSER_FORMATS)]
+    Browser {
+        /// The media type.
+        encoding: String,
+        /// The remedy.
+        fix: &'static str,
+    },
     /// The sample is not of its media type.
     #[error("a sample of {0} cannot be read: {1}")]
     Sample(&'static str, String),
+}
+
+impl ServeError {
+    /// Returns the error for samples that browsers do not read.
+    pub(crate) fn browser(encoding: &str, fix: &'static str) -> Self {
+        Self::Browser { encoding: plain(encoding), fix }
+    }
+}
+
+/// Returns the readable beginning of an encoding.
+fn plain(encoding: &str) -> String {
+    let plain = encoding.chars().filter(|c| c.is_ascii_graphic() || *c == ' ');
+    plain.take(ENCODING_MAX).collect()
 }
 
 impl TrackFormat {
@@ -80,8 +103,7 @@ impl TrackFormat {
                 "name a tag with pictures or sound"
             }
         };
-        let plain = encoding.chars().filter(|c| c.is_ascii_graphic() || *c == ' ');
-        Err(ServeError::Encoding { encoding: plain.take(ENCODING_MAX).collect(), fix })
+        Err(ServeError::Encoding { encoding: plain(encoding), fix })
     }
 
     /// Returns the clock rate of its RTP times in Hz.

@@ -44,6 +44,7 @@ mod schedule;
 pub mod speaker;
 mod tags;
 mod video;
+mod webrtc;
 mod wire;
 
 pub use browser::browser;
@@ -64,6 +65,7 @@ pub use sched::body as sched;
 pub use schedule::schedule;
 pub use tags::tags;
 pub use video::h264;
+pub use webrtc::webrtc;
 pub use wire::{frame, segments};
 
 /// One fuzz body.
@@ -110,4 +112,5 @@ pub const BODIES: &[FuzzBody] = &[
     body("packetize", 2_000, packetize),
     body("film", 500, film),
     body("browser", 5_000, browser),
+    body("webrtc", 1_000, webrtc),
 ];

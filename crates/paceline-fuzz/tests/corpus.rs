@@ -97,7 +97,7 @@ macro_rules! bodies {
 bodies!(
     frame, segments, receiver, control, tags, link, repair, ingress, sched, encoding, jpeg, mjpeg,
     y4m, ros, png, wav, sound, ulog, h264, recording, schedule, rtp, camera, player, packetize,
-    film, browser
+    film, browser, webrtc
 );
 
 #[test]

@@ -11,7 +11,7 @@
 //! second, and requests pictures only while a client displays them. Dropping the [`HttpServer`] ends it.
 //!
 //! [`HttpServer::start`] serves other hosts, with TLS and tokens ([`Access`]), and other data than one node ([`Source`]). [`HttpServer::foxglove`] serves samples to Foxglove (docs/guides/foxglove.md),
-//! [`RtspServer`] serves them to players of RTSP (docs/guides/players.md).
+//! [`RtspServer`] serves them to players of RTSP (docs/guides/players.md), and [`WebrtcServer`] to browsers (docs/guides/webrtc.md).
 
 mod access;
 mod address;
@@ -19,8 +19,10 @@ mod answer;
 mod api;
 mod browser;
 pub mod change;
+mod datagrams;
 mod events;
 mod far;
+mod feeds;
 mod foxglove;
 mod gateway;
 mod guard;
@@ -40,6 +42,7 @@ mod source;
 pub mod status;
 mod values;
 mod watched;
+mod webrtc;
 mod websocket;
 
 pub use access::Access;
@@ -55,6 +58,7 @@ pub use rtsp::{RtspAddress, RtspServer, read_login};
 pub use server::HttpServer;
 pub use source::{Neighbours, OwnSource, Source};
 pub use watched::NoPicture;
+pub use webrtc::{WebrtcAddress, WebrtcServer};
 
 use paceline::Node;
 use paceline_tool::exit;

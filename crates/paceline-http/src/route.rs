@@ -5,7 +5,7 @@ use super::api::{Change, Turn, WorldChange};
 use super::served::{Peer, Served, Tick, Upgrade};
 use super::source::Source;
 use super::watched::NoPicture;
-use super::{browser, events, foxglove, metrics, pages};
+use super::{browser, events, foxglove, metrics, pages, webrtc};
 use crate::browser::BrowserRights;
 use crate::slots::Client;
 use http_body_util::{BodyExt as _, Limited};
@@ -60,7 +60,8 @@ async fn answered(
             peer.slot.admit(Client::Token(token));
             return Ok(signed_in);
         }
-        let checked = access.check(request.method(), request.headers());
+        let right = webrtc::right_of(&path, request.method());
+        let checked = access.check(right, request.headers());
         if let Err((_, why)) = &checked {
             served.source.note_refused(&peer.from, &path, why);
         }
@@ -72,6 +73,9 @@ async fn answered(
     }
     if let Some(subscription) = path.strip_prefix("/api/v1/subscriptions/") {
         return change(served, subscription, request).await;
+    }
+    if webrtc::is_path(&path) {
+        return webrtc::answer(served.webrtc.as_ref(), client, request).await;
     }
     if path == "/api/v1/world" && request.method() == Method::POST {
         return set_world(served, request).await;

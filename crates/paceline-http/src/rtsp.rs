@@ -6,22 +6,16 @@
 
 mod address;
 mod connection;
-mod feed;
-mod hub;
-mod outlet;
 mod output;
 mod sending;
-mod stage;
-mod tally;
 mod udp;
-mod unit;
 
 pub use address::{RtspAddress, read_login};
 
+use crate::feeds::Hub;
 use crate::slots::{Client, SlotLimit, SlotLimits, Slots};
 use anyhow::Context as _;
 use connection::{Connection, Door};
-use hub::Hub;
 use paceline::Node;
 use paceline_edge::Login;
 use paceline_tool::exit;

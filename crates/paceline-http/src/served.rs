@@ -5,6 +5,7 @@ use super::api::State;
 use super::guard::Guard;
 use super::history::History;
 use super::source::Source;
+use super::webrtc;
 use crate::browser::{BrowserUpgrade, Browsers};
 use crate::foxglove::ViewerUpgrade;
 use crate::slots::{Client, Slot};
@@ -48,6 +49,8 @@ pub(super) struct Served {
     pub(super) foxglove: Option<Node>,
     /// The browsers that are peers; `None` if the server combines several nodes.
     pub(super) browsers: Option<Browsers>,
+    /// The sessions of WebRTC, if they are served.
+    pub(super) webrtc: Option<Arc<webrtc::Shared>>,
 }
 
 /// A connection that is about to leave HTTP.

@@ -9,6 +9,7 @@ use super::patience::Patience;
 use super::route;
 use super::served::{Peer, Served, Tick, Upgrade};
 use super::source::{Neighbours, OwnSource, Source};
+use super::webrtc::{self, WebrtcServer};
 use crate::address::HttpAddress;
 use crate::slots::{Client, SlotLimits, Slots};
 use anyhow::Context as _;
@@ -51,6 +52,16 @@ pub struct HttpServer {
     encrypted: bool,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// Ends behind the server.
+    _webrtc: Option<WebrtcServer>,
+}
+
+/// What a server serves next to the state.
+#[derive(Default)]
+struct Extras {
+    /// The node whose samples are served to Foxglove, instead of the page and the API.
+    foxglove: Option<Node>,
+    webrtc: Option<WebrtcServer>,
 }
 
 enum Listener {
@@ -65,7 +76,20 @@ impl HttpServer {
         access: Option<Access>,
         source: Arc<dyn Source>,
     ) -> anyhow::Result<Self> {
-        Self::open(address, access, source, None)
+        Self::open(address, access, source, Extras::default())
+    }
+
+    /// Starts a server as [`Self::start`] does, which also begins the sessions of `webrtc`.
+    ///
+    /// # Errors
+    /// Errors if the address is in use, or needs TLS and tokens.
+    pub fn with_webrtc(
+        address: &HttpAddress,
+        access: Option<Access>,
+        source: Arc<dyn Source>,
+        webrtc: WebrtcServer,
+    ) -> anyhow::Result<Self> {
+        Self::open(address, access, source, Extras { foxglove: None, webrtc: Some(webrtc) })
     }
 
     /// Starts a server of Foxglove's WebSocket protocol for the topics that `node` knows. Addresses beyond this host need
@@ -79,14 +103,14 @@ impl HttpServer {
         node: &Node,
     ) -> anyhow::Result<Self> {
         let source = Arc::new(OwnSource::new(node, Neighbours::No));
-        Self::open(address, access, source, Some(node.clone()))
+        Self::open(address, access, source, Extras { foxglove: Some(node.clone()), webrtc: None })
     }
 
     fn open(
         address: &HttpAddress,
         access: Option<Access>,
         source: Arc<dyn Source>,
-        foxglove: Option<Node>,
+        Extras { foxglove, webrtc }: Extras,
     ) -> anyhow::Result<Self> {
         let complete = access.as_ref().is_some_and(Access::is_complete);
         if !address.is_local() && !complete {
@@ -108,10 +132,11 @@ impl HttpServer {
             .context("cannot start the HTTP server")?;
         let encrypted = tls.is_some();
         let at = address.clone();
+        let sessions = webrtc.as_ref().map(|webrtc| webrtc.shared().clone());
         let serve = move || {
             runtime.block_on(async {
                 tokio::select! {
-                    done = run((listener, &at), tls, (guard, access), (source, foxglove)) => if let Err(error) = done {
+                    done = run((listener, &at), tls, (guard, access), (source, foxglove, sessions)) => if let Err(error) = done {
                         tracing::error!("HTTP: {error}");
                     },
                     _ = stopped => {}
@@ -121,7 +146,14 @@ impl HttpServer {
         };
         let thread = std::thread::Builder::new().name("paceline-http".to_owned()).spawn(serve);
         let thread = thread.context("cannot start the HTTP server's thread")?;
-        Ok(Self { address, scheme, encrypted, stop: Some(stop), thread: Some(thread) })
+        Ok(Self {
+            address,
+            scheme,
+            encrypted,
+            stop: Some(stop),
+            thread: Some(thread),
+            _webrtc: webrtc,
+        })
     }
 
     /// Returns the URL for a browser, or for Foxglove.
@@ -187,7 +219,7 @@ async fn run(
     (listener, address): (Listener, &HttpAddress),
     tls: Option<Arc<ServerConfig>>,
     (guard, access): (Guard, Option<Access>),
-    (source, foxglove): (Arc<dyn Source>, Option<Node>),
+    (source, foxglove, webrtc): (Arc<dyn Source>, Option<Node>, Option<Arc<webrtc::Shared>>),
 ) -> std::io::Result<()> {
     let (to, ticks) = watch::channel(None);
     let history = Arc::<History>::default();
@@ -197,7 +229,8 @@ async fn run(
     }
     let browsers = source.node().filter(|_| foxglove.is_none());
     let browsers = browsers.map(|node| Browsers::start(node, address));
-    let served = Arc::new(Served { guard, access, source, ticks, history, foxglove, browsers });
+    let served =
+        Arc::new(Served { guard, access, source, ticks, history, foxglove, browsers, webrtc });
     // After each connection the others run, so that a new one is read before newer ones need its slot.
     let door = Door { tls, served, slots: Slots::new(SlotLimits::USUAL) };
     match listener {

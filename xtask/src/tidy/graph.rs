@@ -83,6 +83,7 @@ const LAYERS: &[Layer] = &[
             "rtcp-types",
             "rtsp-types",
             "sdp-types",
+            "str0m",
             "thiserror",
             "url",
         ],

@@ -6,7 +6,7 @@ use crate::args::{self, BufferSpec, LinkSpec, SourceSpec};
 use paceline::contract::CpuBudget;
 use paceline::time::ClockConfig;
 use paceline::{Node, NodeBuilder, OpenError};
-use paceline_http::{Access, HttpAddress, HttpFiles, RtspAddress, read_login};
+use paceline_http::{Access, HttpAddress, HttpFiles, RtspAddress, WebrtcAddress, read_login};
 use paceline_plain::{PlainConfig, Rules};
 use paceline_tool::host::this_host;
 use paceline_tool::{exit, log};
@@ -63,6 +63,8 @@ pub(crate) struct Settings {
     pub(crate) rtsp: Option<RtspAddress>,
     /// The file with the login of players.
     pub(crate) rtsp_login: Option<PathBuf>,
+    /// The UDP address of WebRTC.
+    pub(crate) webrtc: Option<WebrtcAddress>,
     /// The files for clients of other hosts.
     pub(crate) http_files: HttpFiles,
     /// The share of one processor that contracts may reserve, in percent.
@@ -170,6 +172,7 @@ impl NodeArgs {
             foxglove: config.foxglove,
             rtsp: config.rtsp,
             rtsp_login: config.rtsp_login,
+            webrtc: config.webrtc,
             http_files: config.http_files,
             processor_percent: config.processor_percent,
             host_buffer: config.host_buffer,
@@ -239,6 +242,7 @@ impl Settings {
                 return Err(exit::usage(open.needs(option)));
             }
         }
+        self.check_webrtc()?;
         let login = self.rtsp_login.as_deref().map(read_login).transpose()?;
         if let Some(rtsp) = &self.rtsp {
             rtsp.check(login.is_some()).map_err(exit::usage)?;
@@ -247,6 +251,16 @@ impl Settings {
         match &self.policy {
             Some(policy) => paceline::check_policy(policy).map(drop).map_err(exit::usage),
             None => Ok(()),
+        }
+    }
+
+    /// Checks that the sessions of WebRTC have an address at which they begin.
+    pub(crate) fn check_webrtc(&self) -> anyhow::Result<()> {
+        match (&self.webrtc, &self.http) {
+            (Some(webrtc), None) => Err(exit::usage(format!(
+                "--webrtc {webrtc}: sessions begin at the HTTP server; add --http 127.0.0.1:8470"
+            ))),
+            (Some(_), Some(_)) | (None, _) => Ok(()),
         }
     }
 

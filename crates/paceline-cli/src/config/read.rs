@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 /// The keys of the file, of a link and of a buffer.
-pub(super) const KEYS: [&str; 25] = [
+pub(super) const KEYS: [&str; 26] = [
     "name",
     "runtime_dir",
     "isolated",
@@ -26,6 +26,7 @@ pub(super) const KEYS: [&str; 25] = [
     "foxglove",
     "rtsp",
     "rtsp_login",
+    "webrtc",
     "http_tls_cert",
     "http_tls_key",
     "http_tokens",
@@ -70,6 +71,8 @@ const BUFFERS_MAX: usize = 64;
 const FOXGLOVE: &str = "must be text: an address of this host with a port, such as \"127.0.0.1:8765\"; leave it out for none";
 const RTSP: &str =
     "must be text: an address with a port, such as \"127.0.0.1:8554\"; leave it out for none";
+const WEBRTC: &str = "must be text: a UDP address with a port, and public addresses of this host, such as \
+     \"0.0.0.0:8471,public=203.0.113.7\"; leave it out for none";
 const RTSP_LOGIN: &str =
     "must be the absolute path of a file with USER:PASSWORD, such as \"/etc/paceline/players\"";
 const ENDPOINTS_MAX: usize = 64;
@@ -151,6 +154,7 @@ fn config(section: &Section<'_, '_>, problems: &mut Problems<'_>) -> Config {
         foxglove: section.read("foxglove", problems, |value| text(value, FOXGLOVE, str::parse)),
         rtsp: section.read("rtsp", problems, |value| text(value, RTSP, str::parse)),
         rtsp_login: section.read("rtsp_login", problems, |value| file(value, RTSP_LOGIN)),
+        webrtc: section.read("webrtc", problems, |value| text(value, WEBRTC, str::parse)),
         http_files: HttpFiles {
             cert: section.read("http_tls_cert", problems, |value| file(value, TLS_PATH)),
             key: section.read("http_tls_key", problems, |value| file(value, TLS_PATH)),

@@ -37,6 +37,9 @@ pub(crate) const TEMPLATE: &str = r#"# Configuration of a Paceline node: TOML 1.
 #rtsp = "127.0.0.1:8554"
 # The file with the name and password of players: one line USER:PASSWORD. An absolute path. Default: none.
 #rtsp_login = "/etc/paceline/players"
+# The UDP address of WebRTC for browsers, which begin their sessions at http: POST /whep/robot/camera?max_hz=10. Behind NAT, add the
+# public addresses of this host: "0.0.0.0:8471,public=203.0.113.7". Default: none.
+#webrtc = "0.0.0.0:8471"
 # The certificate and key of the dashboard and of Foxglove, in PEM format, and a file with their tokens, one per line:
 # read TOKEN or change TOKEN. An address that other hosts reach needs all three. Absolute paths. Default: none.
 #http_tls_cert = "/etc/paceline/http.pem"

@@ -135,6 +135,7 @@ fn changes(old: &Settings, new: &Settings) -> Vec<Change> {
         ("http", old.http != new.http || old.http_files != new.http_files),
         ("foxglove", old.foxglove != new.foxglove),
         ("rtsp", old.rtsp != new.rtsp || old.rtsp_login != new.rtsp_login),
+        ("webrtc", old.webrtc != new.webrtc),
         ("policy", old.policy != new.policy),
         ("token", old.token != new.token),
         ("plain", is_moved(old, new)),

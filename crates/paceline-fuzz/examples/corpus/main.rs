@@ -8,6 +8,7 @@
     reason = "it makes test data and is run by hand: a panic reports the error"
 )]
 
+mod browsers;
 mod cameras;
 mod containers;
 mod files;
@@ -38,6 +39,7 @@ fn main() -> std::io::Result<()> {
     let pictures = [
         pictures::seeds(),
         files::seeds(),
+        browsers::seeds(),
         cameras::seeds(),
         players::seeds(),
         containers::seeds(),

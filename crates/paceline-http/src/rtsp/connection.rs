@@ -1,12 +1,12 @@
 //! The connection of one player: its requests, and the packets that it receives.
 
-use super::hub::{ANSWER_WITHIN, FeedLease, Hub, refused};
-use super::outlet::Outlet;
 use super::output::Output;
 use super::sending::{Departure, TrackSender};
-use super::stage::{FeedStage, PathAnswer};
-use super::tally::LeftOut;
 use super::udp::{HeadedPacket, UdpPair};
+use crate::feeds::{
+    ANSWER_WITHIN, Accepted, FeedFault, FeedFaultKind, FeedLease, FeedStage, FeedWish, Hub,
+    LeftOut, Outlet,
+};
 use crate::slots::{Client, Slot};
 use paceline_edge::{
     Challenge, DescribedSamples, Login, PlayerAnswer, PlayerMessage, PlayerReader, PlayerReport,
@@ -397,7 +397,12 @@ impl Connection {
         &mut self,
         target: &PlayerTarget,
     ) -> Result<Vec<(FeedStage, Option<f64>)>, PlayerAnswer> {
-        let found = self.door.hub.find(target).await?;
+        let accept = |encoding: &str| {
+            let format = TrackFormat::served(encoding, None)?;
+            Ok(Accepted { format, option: None })
+        };
+        let found = self.door.hub.find(&wishes(target), accept).await;
+        let found = found.map_err(|fault| refusal(&fault, target))?;
         let feeds = found.leases.into_iter().zip(found.formats).collect();
         self.feeds = Some((target.url().to_owned(), feeds));
         Ok(found.stages.into_iter().zip(found.rates).collect())
@@ -438,7 +443,7 @@ impl Connection {
             return Err(PlayerAnswer::refusal(PlayerStatus::NotFound, "there is no such track"));
         };
         let stage = lease.feed.wait(ANSWER_WITHIN, FeedStage::is_answered).await;
-        check(&stage, &target)?;
+        stage.check().map_err(|fault| refusal(&fault, &target))?;
         let [a, b, c, d, rest @ ..] = random::<10>();
         let set_up = SetUpTrack { transport, ssrc: u32::from_be_bytes([a, b, c, d]) };
         let clock = (format.payload_type(track), format.clock_rate());
@@ -455,11 +460,7 @@ impl Connection {
             PlayerTransport::Tcp { .. } => "TCP",
             PlayerTransport::Udp { .. } => "UDP",
         };
-        let answer = match &stage.answer {
-            PathAnswer::Granted(text) => text.clone(),
-            PathAnswer::BestEffort { why, .. } => format!("best effort: {why}"),
-            PathAnswer::None | PathAnswer::Refused { .. } => "best effort".to_owned(),
-        };
+        let answer = stage.answer_text();
         let (from, agent, url) = (self.from, &self.agent, target.track_url(track));
         tracing::info!("RTSP: player {from} ({agent}) sets up {url} over {over}: {answer}");
         Ok(self.session.set_up(target, (track, set_up), self.door.udp.ports()))
@@ -536,19 +537,30 @@ impl Connection {
     }
 }
 
-/// Checks that the path has not refused a request, and has answered one for a contract.
-fn check(stage: &FeedStage, target: &PlayerTarget) -> Result<(), PlayerAnswer> {
-    if let Some(why) = &stage.ended {
-        return Err(PlayerAnswer::refusal(PlayerStatus::NotFound, why));
+/// Returns the tags of an address with the options for each.
+fn wishes(target: &PlayerTarget) -> Vec<FeedWish> {
+    let own = (target.tag.clone(), target.query.clone());
+    let all = std::iter::once(own).chain(target.sound.clone());
+    all.map(|(tag, query)| FeedWish { tag, query }).collect()
+}
+
+/// Returns the answer for a request that is not served. Players show the beginning only, so the address that a path would grant
+/// comes first.
+fn refusal(fault: &FeedFault, target: &PlayerTarget) -> PlayerAnswer {
+    let status = match fault.kind {
+        FeedFaultKind::Request => PlayerStatus::ParameterNotUnderstood,
+        FeedFaultKind::Missing => PlayerStatus::NotFound,
+        FeedFaultKind::Format => PlayerStatus::UnsupportedMediaType,
+        FeedFaultKind::Refused => PlayerStatus::NotEnoughBandwidth,
+        FeedFaultKind::Unavailable => PlayerStatus::ServiceUnavailable,
+    };
+    let why = &fault.why;
+    match fault.offers.first() {
+        Some(flags) => {
+            PlayerAnswer::refusal(status, &format!("try {} ({why})", target.with_flags(flags)))
+        }
+        None => PlayerAnswer::refusal(status, why),
     }
-    if let Some(refusal) = refused(stage, target) {
-        return Err(refusal);
-    }
-    if stage.contract && stage.answer == PathAnswer::None {
-        let reason = "the path did not answer within 2.5 s; try again";
-        return Err(PlayerAnswer::refusal(PlayerStatus::ServiceUnavailable, reason));
-    }
-    Ok(())
 }
 
 /// Returns random bytes; zeros if the system has none, which other numbers of the session do not depend on.

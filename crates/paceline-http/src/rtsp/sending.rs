@@ -1,6 +1,6 @@
 //! The packets of one track of one player: sequence numbers, times and reports of its own, payloads of all.
 
-use super::unit::MediaUnit;
+use crate::feeds::MediaUnit;
 use paceline_edge::{
     CatchUp, PayloadPart, RTP_HEADER_BYTES, RtpHeader, SentReport, SetUpTrack, ticks,
 };

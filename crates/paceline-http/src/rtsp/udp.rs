@@ -1,24 +1,17 @@
 //! The two UDP sockets from which all players receive packets and reports.
 
-use super::hub::Hub;
-use super::outlet::Outlet;
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
+use crate::datagrams::Segments;
+use crate::feeds::{Hub, Outlet};
 use paceline_edge::{PlayerReport, RTP_HEADER_BYTES};
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
 /// Attempts to find two neighbouring ports.
 const ATTEMPTS: usize = 32;
-/// Most packets and bytes of one call. Linux takes 128 packets, and 65,507 bytes.
-const SEGMENTS_MAX: usize = 64;
-const CALL_BYTES_MAX: usize = 65_000;
 /// Longest report of a player that is read.
 const REPORT_BYTES_MAX: usize = 2_048;
 
@@ -31,21 +24,11 @@ pub(super) struct UdpPair {
     rtcp: UdpSocket,
     ports: (u16, u16),
     reporters: Mutex<Reporters>,
-    /// The system cuts several packets from one call.
-    together: AtomicBool,
+    segments: Segments,
 }
 
 /// The header and the payload of a packet.
 pub(super) type HeadedPacket<'a> = ([u8; RTP_HEADER_BYTES], &'a [u8]);
-
-/// Returns the first packets, which the system can cut from one call: all but the last have the same size.
-fn run<'a, 'b>(packets: &'b [HeadedPacket<'a>]) -> &'b [HeadedPacket<'a>] {
-    let first = packets.first().map_or(0, |(_, payload)| payload.len());
-    let most = (CALL_BYTES_MAX / (first + RTP_HEADER_BYTES)).clamp(1, SEGMENTS_MAX);
-    let same = packets.iter().take(most).take_while(|(_, payload)| payload.len() == first).count();
-    let smaller = packets.get(same).is_some_and(|(_, payload)| payload.len() < first);
-    packets.get(..if same < most && smaller { same + 1 } else { same }).unwrap_or_default()
-}
 
 impl UdpPair {
     /// Opens an even port for RTP and the next one for RTCP on an address of this host.
@@ -60,8 +43,8 @@ impl UdpPair {
             match UdpSocket::bind((host, port + 1)).await {
                 Ok(rtcp) => {
                     let (ports, reporters) = ((port, port + 1), Mutex::default());
-                    let together = AtomicBool::new(true);
-                    return Ok(Arc::new(Self { rtp, rtcp, ports, reporters, together }));
+                    let segments = Segments::new();
+                    return Ok(Arc::new(Self { rtp, rtcp, ports, reporters, segments }));
                 }
                 Err(error) => last = error,
             }
@@ -89,31 +72,8 @@ impl UdpPair {
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is no room, or the error of the system.
     pub(super) fn send(&self, packets: &[HeadedPacket<'_>], to: SocketAddr) -> io::Result<usize> {
-        let together = self.together.load(Ordering::Relaxed);
-        let run = if together { run(packets) } else { packets.get(..1).unwrap_or_default() };
-        let Some((header, payload)) = run.first() else { return Ok(0) };
-        let slices: Vec<IoSlice<'_>> = run
-            .iter()
-            .flat_map(|(header, payload)| [IoSlice::new(header), IoSlice::new(payload)])
-            .collect();
-        let size = u16::try_from(header.len() + payload.len()).unwrap_or(u16::MAX);
-        let segments = [ControlMessage::UdpGsoSegments(&size)];
-        let control = segments.get(..usize::from(run.len() > 1)).unwrap_or_default();
-        let address = SockaddrStorage::from(to);
-        let sent = self.rtp.try_io(Interest::WRITABLE, || {
-            let flags = MsgFlags::MSG_DONTWAIT;
-            let sent = sendmsg(self.rtp.as_raw_fd(), &slices, control, flags, Some(&address));
-            sent.map_err(io::Error::from)
-        });
-        match sent {
-            Err(error) if run.len() > 1 && error.kind() != io::ErrorKind::WouldBlock => {
-                // A system or a path without segmentation.
-                tracing::debug!("RTSP: packets are sent one by one: {error}");
-                self.together.store(false, Ordering::Relaxed);
-                Ok(0)
-            }
-            sent => sent.map(|_| run.len()),
-        }
+        let pieces = packets.iter().map(|(header, payload)| [&header[..], payload]);
+        self.segments.send(&self.rtp, &pieces.collect::<Vec<_>>(), to)
     }
 
     /// Sends a report. It is repeated, so it may be lost.
@@ -162,27 +122,6 @@ impl UdpPair {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn packets_of_one_size_and_a_smaller_one_are_sent_together() {
-        let bytes = [0; 2_000];
-        let runs = |sizes: &[usize]| {
-            let packets: Vec<HeadedPacket<'_>> =
-                sizes.iter().map(|size| ([0; RTP_HEADER_BYTES], &bytes[..*size])).collect();
-            let mut rest = packets.as_slice();
-            let next = std::iter::from_fn(|| {
-                let count = run(rest).len();
-                rest = &rest[count..];
-                (count > 0).then_some(count)
-            });
-            next.collect::<Vec<_>>()
-        };
-        assert_eq!(runs(&[10, 1_380, 1_380, 1_380, 7, 9]), [1, 4, 1]);
-        assert_eq!(runs(&[5, 5, 6, 6]), [2, 2]);
-        assert_eq!(runs(&[1_380; 100]), [46, 46, 8]);
-        assert_eq!(runs(&[100; 130]), [64, 64, 2]);
-        assert!(runs(&[]).is_empty());
-    }
 
     #[tokio::test]
     async fn a_run_arrives_as_its_packets() {

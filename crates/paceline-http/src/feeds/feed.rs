@@ -28,10 +28,10 @@ const GROUP_UNITS_MAX: usize = 600;
 const GROUP_BYTES_MAX: usize = 6 << 20;
 
 /// What distinguishes feeds: a tag, and the options in words.
-pub(super) type FeedKey = (String, ViewerRequest);
+pub(crate) type FeedKey = (String, ViewerRequest);
 
 /// A feed, shared by its players.
-pub(super) struct Feed {
+pub(crate) struct Feed {
     stage: watch::Sender<FeedStage>,
     players: Mutex<Players>,
 }
@@ -60,7 +60,7 @@ struct Players {
 }
 
 impl Feed {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             stage: watch::Sender::new(FeedStage::default()),
             players: Mutex::default(),
@@ -72,7 +72,7 @@ impl Feed {
     }
 
     /// Returns the state of the feed once `is_enough`, or after `patience`.
-    pub(super) async fn wait(
+    pub(crate) async fn wait(
         &self,
         patience: Duration,
         is_enough: impl FnMut(&FeedStage) -> bool,
@@ -82,8 +82,8 @@ impl Feed {
         stage.borrow().clone()
     }
 
-    /// Adds a player, which receives the pictures since the newest key picture first.
-    pub(super) fn join(&self, outlet: &Arc<Outlet>, track: u8) {
+    /// Adds a player, which receives the pictures since the newest key picture first, or sends these to one that has lost them.
+    pub(crate) fn join(&self, outlet: &Arc<Outlet>, track: u8) {
         let mut players = self.lock();
         let group: Vec<Arc<MediaUnit>> = players.group.iter().cloned().collect();
         let times = group.iter().map(|unit| unit.time);
@@ -94,15 +94,20 @@ impl Feed {
             .map(|(oldest, newest)| CatchUp::new(oldest, newest, group.len(), rate));
         let since = outlet.tally(track);
         outlet.open(track, &group, catch_up.unwrap_or_default(), Instant::now());
+        let new = Arc::downgrade(outlet);
         players.outlets.retain(|known| known.outlet.strong_count() > 0);
-        players.outlets.push(Member { outlet: Arc::downgrade(outlet), track, since });
+        // One that gets the group again stays the same player.
+        let same = |known: &Member| known.outlet.ptr_eq(&new) && known.track == track;
+        if !players.outlets.iter().any(same) {
+            players.outlets.push(Member { outlet: new, track, since });
+        }
         if let Some(why) = &self.stage.borrow().ended {
             outlet.end(why);
         }
     }
 
     /// Removes a player.
-    pub(super) fn leave(&self, outlet: &Arc<Outlet>) {
+    pub(crate) fn leave(&self, outlet: &Arc<Outlet>) {
         let gone = Arc::downgrade(outlet);
         let mut players = self.lock();
         let Players { outlets, past, .. } = &mut *players;
@@ -129,7 +134,7 @@ impl Feed {
     }
 
     /// Returns the time of the first unit that a player receives when it joins now, in units of the clock rate.
-    pub(super) fn first_time(&self) -> Option<i64> {
+    pub(crate) fn first_time(&self) -> Option<i64> {
         let players = self.lock();
         let times = players.group.iter().map(|unit| unit.time);
         let (oldest, newest) = (times.clone().min()?, times.max()?);
@@ -137,7 +142,7 @@ impl Feed {
         players.group.front().map(|unit| catch_up.time(unit.time))
     }
 
-    pub(super) fn end(&self, why: &str) {
+    pub(crate) fn end(&self, why: &str) {
         self.stage.send_modify(|stage| {
             stage.ended.get_or_insert_with(|| why.to_owned());
         });
@@ -202,7 +207,7 @@ impl Players {
 }
 
 /// The subscription of a feed, and its state.
-pub(super) struct FeedReader {
+pub(crate) struct FeedReader {
     subscriber: Subscriber,
     feed: Arc<Feed>,
     tag: String,
@@ -220,6 +225,8 @@ struct FeedTrack {
     units: Option<Units>,
     pictures: PictureClock,
     sound: SoundClock,
+    /// The highest place in presentation order since a key picture.
+    top: Option<i64>,
 }
 
 impl FeedReader {
@@ -227,7 +234,7 @@ impl FeedReader {
     ///
     /// # Errors
     /// Returns the reason if the request is invalid.
-    pub(super) fn open(node: &Node, key: &FeedKey, feed: Arc<Feed>) -> Result<Self, String> {
+    pub(crate) fn open(node: &Node, key: &FeedKey, feed: Arc<Feed>) -> Result<Self, String> {
         let (tag, request) = key;
         let builder = request.apply(node.subscriber(tag)).queue(QUEUE);
         let (_, within, loss) = builder.request().map_err(|error| error.to_string())?;
@@ -238,7 +245,7 @@ impl FeedReader {
     }
 
     /// Sends samples to the players until none has been there for some seconds. `is_used` states whether somebody uses the feed.
-    pub(super) async fn run(mut self, is_used: impl Fn() -> bool) {
+    pub(crate) async fn run(mut self, is_used: impl Fn() -> bool) {
         let mut look = tokio::time::interval(TICK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut used = Instant::now();
@@ -303,7 +310,7 @@ impl FeedReader {
                 self.others += 1;
                 if self.others == 1 {
                     tracing::warn!(
-                        "RTSP: {} has several publishers: players get the samples of {known}",
+                        "{} has several publishers: players get the samples of {known}",
                         self.tag
                     );
                 }
@@ -347,6 +354,7 @@ impl FeedReader {
             units: format.codec().map(Units::new),
             pictures: PictureClock::new(None, format.codec().unwrap_or(Codec::H264)),
             sound: SoundClock::new(rate),
+            top: None,
         });
     }
 
@@ -358,6 +366,7 @@ impl FeedReader {
                 self.feed.stage.send_if_modified(|stage| {
                     let new = stage.format.is_none();
                     stage.format = Some(track.format);
+                    stage.reorders |= unit.reordered && unit.role == UnitRole::Delta;
                     if track.units.is_some() && unit.role == UnitRole::Key {
                         stage.key = Some(sample.payload.clone());
                     }
@@ -369,7 +378,7 @@ impl FeedReader {
                 self.unfit += 1;
                 let (tag, seq, unfit) = (&self.tag, sample.seq, self.unfit);
                 paceline::warn_limited!(
-                    "RTSP: {tag}: sample {seq} is left out ({unfit} so far): {error}"
+                    "{tag}: sample {seq} is left out for players ({unfit} so far): {error}"
                 );
                 if track.format == TrackFormat::Jpeg && unfit == 1 {
                     self.feed.stage.send_modify(|stage| stage.unfit = Some(error.to_string()));
@@ -409,7 +418,15 @@ impl FeedTrack {
             let time = self.sound.take(captured, duration, gap);
             (time, self.sound.skew())
         };
-        let bytes = parts.iter().map(|part| part.payload.len()).sum();
-        Ok(MediaUnit { parts, time, skew, bytes, role })
+        let mut unit = MediaUnit::new(parts, (time, skew), role);
+        unit.reordered = self.reorders(order, role == UnitRole::Key);
+        Ok(unit)
+    }
+
+    /// Returns true for a picture that is shown before one that precedes it.
+    fn reorders(&mut self, order: Option<i64>, key: bool) -> bool {
+        let top = self.top.filter(|_| !key);
+        self.top = top.max(order);
+        order.zip(top).is_some_and(|(order, top)| order < top)
     }
 }

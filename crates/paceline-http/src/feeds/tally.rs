@@ -6,21 +6,21 @@ use std::time::Duration;
 
 /// The pictures and blocks that a player did not get.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) struct LeftOut {
+pub(crate) struct LeftOut {
     /// Pictures that waited too long.
-    pub(super) slow: u64,
+    pub(crate) slow: u64,
     /// Pictures that need one that was left out.
-    pub(super) needs: u64,
+    pub(crate) needs: u64,
     /// Blocks of sound that waited too long.
-    pub(super) sound: u64,
+    pub(crate) sound: u64,
 }
 
 impl LeftOut {
-    pub(super) const fn total(self) -> u64 {
+    pub(crate) const fn total(self) -> u64 {
         self.slow + self.needs + self.sound
     }
 
-    pub(super) const fn plus(self, other: Self) -> Self {
+    pub(crate) const fn plus(self, other: Self) -> Self {
         Self {
             slow: self.slow + other.slow,
             needs: self.needs + other.needs,
@@ -55,38 +55,38 @@ impl std::fmt::Display for LeftOut {
 
 /// The last report of a player about a track.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Heard {
+pub(crate) struct Heard {
     /// The part of the packets since the report before that was lost, 0 to 1.
-    pub(super) loss: f64,
-    pub(super) jitter: Duration,
-    pub(super) round_trip: Option<Duration>,
+    pub(crate) loss: f64,
+    pub(crate) jitter: Duration,
+    pub(crate) round_trip: Option<Duration>,
     /// The packets that were lost so far.
-    pub(super) lost: u64,
+    pub(crate) lost: u64,
 }
 
 /// The counters of a track of one player.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct TrackTally {
+pub(crate) struct TrackTally {
     /// The sequence number of the first packet.
     first: u16,
     rate: u32,
-    pub(super) packets: u64,
-    pub(super) left_out: LeftOut,
+    pub(crate) packets: u64,
+    pub(crate) left_out: LeftOut,
     /// The packets up to the highest sequence number that was reported.
     reported: u64,
     /// The highest sequence number of the report before, without its wraps.
     highest: Option<u16>,
-    pub(super) heard: Option<Heard>,
+    pub(crate) heard: Option<Heard>,
 }
 
 impl TrackTally {
     /// Returns the counters of a track whose packets begin with a sequence number, at a clock rate in Hz.
-    pub(super) fn new(first: u16, rate: u32) -> Self {
+    pub(crate) fn new(first: u16, rate: u32) -> Self {
         Self { first, rate, ..Self::default() }
     }
 
     /// Takes a report that arrived at `nanos` since 1970 UTC. It cannot claim more packets than were sent.
-    pub(super) fn hear(&mut self, report: &Reception, nanos: u64) {
+    pub(crate) fn hear(&mut self, report: &Reception, nanos: u64) {
         let [_, _, a, b] = report.highest.to_be_bytes();
         let highest = u16::from_be_bytes([a, b]);
         let before = self.highest.unwrap_or_else(|| self.first.wrapping_sub(1));
@@ -111,7 +111,7 @@ impl TrackTally {
 }
 
 /// Adds the counters of a track to the sum of a feed. `since` has its counters at the moment when the player joined.
-pub(super) fn add_counts(sum: &mut PlayersStatus, tally: &TrackTally, since: &TrackTally) {
+pub(crate) fn add_counts(sum: &mut PlayersStatus, tally: &TrackTally, since: &TrackTally) {
     let left_out = tally.left_out.since(since.left_out);
     sum.packets += tally.packets.saturating_sub(since.packets);
     sum.left_out_slow += left_out.slow;
@@ -122,7 +122,7 @@ pub(super) fn add_counts(sum: &mut PlayersStatus, tally: &TrackTally, since: &Tr
 }
 
 /// Adds a present player to the sum of a feed.
-pub(super) fn add_present(sum: &mut PlayersStatus, tally: &TrackTally) {
+pub(crate) fn add_present(sum: &mut PlayersStatus, tally: &TrackTally) {
     sum.players += 1;
     let Some(heard) = &tally.heard else { return };
     sum.loss_max = sum.loss_max.max(heard.loss);

@@ -16,12 +16,12 @@ const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A unit that waits.
 #[derive(Debug)]
-pub(super) struct WaitingUnit {
-    pub(super) track: u8,
-    pub(super) unit: Arc<MediaUnit>,
+pub(crate) struct WaitingUnit {
+    pub(crate) track: u8,
+    pub(crate) unit: Arc<MediaUnit>,
     since: Instant,
     /// The first unit after the player joined, with the times of the pictures that precede the newest one.
-    pub(super) start: Option<paceline_edge::CatchUp>,
+    pub(crate) start: Option<paceline_edge::CatchUp>,
 }
 
 /// The state of one track.
@@ -50,7 +50,7 @@ struct Waiting {
 
 /// The queue of one player.
 #[derive(Debug, Default)]
-pub(super) struct Outlet {
+pub(crate) struct Outlet {
     waiting: Mutex<Waiting>,
     wake: Notify,
 }
@@ -61,7 +61,7 @@ impl Outlet {
     }
 
     /// Opens a track, whose units begin with the pictures of `group`.
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         track: u8,
         group: &[Arc<MediaUnit>],
@@ -70,6 +70,8 @@ impl Outlet {
     ) {
         let mut waiting = self.lock();
         waiting.bye = false;
+        // They are part of the group, or are not needed without it.
+        waiting.forget(track);
         let empty = group.is_empty();
         if let Some(flow) = waiting.flows.get_mut(usize::from(track)) {
             *flow = Flow { open: true, needs_key: empty, fresh: true, tally: flow.tally };
@@ -84,7 +86,7 @@ impl Outlet {
     }
 
     /// Closes all tracks: units that arrive are ignored.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let mut waiting = self.lock();
         waiting.flows.iter_mut().for_each(|flow| flow.open = false);
         waiting.units.clear();
@@ -92,7 +94,7 @@ impl Outlet {
     }
 
     /// Adds a unit, or leaves it out.
-    pub(super) fn push(&self, track: u8, unit: &Arc<MediaUnit>, now: Instant) {
+    pub(crate) fn push(&self, track: u8, unit: &Arc<MediaUnit>, now: Instant) {
         let mut waiting = self.lock();
         if !waiting.flows.get(usize::from(track)).is_some_and(|flow| flow.open) {
             return;
@@ -112,7 +114,7 @@ impl Outlet {
     }
 
     /// Notes that a unit of a track cannot be sent.
-    pub(super) fn lose(&self, track: u8) {
+    pub(crate) fn lose(&self, track: u8) {
         let mut waiting = self.lock();
         if let Some(flow) = waiting.flows.get_mut(usize::from(track)) {
             flow.needs_key = true;
@@ -120,13 +122,13 @@ impl Outlet {
     }
 
     /// Notes the end of a feed.
-    pub(super) fn end(&self, why: &str) {
+    pub(crate) fn end(&self, why: &str) {
         self.lock().ended.get_or_insert_with(|| why.to_owned());
         self.wake.notify_one();
     }
 
     /// Returns the next unit.
-    pub(super) fn take(&self) -> Option<WaitingUnit> {
+    pub(crate) fn take(&self) -> Option<WaitingUnit> {
         let mut waiting = self.lock();
         let next = waiting.units.pop_front()?;
         waiting.bytes = waiting.bytes.saturating_sub(next.unit.bytes);
@@ -137,37 +139,37 @@ impl Outlet {
     }
 
     /// Waits for a unit, or for the end of a feed.
-    pub(super) async fn changed(&self) {
+    pub(crate) async fn changed(&self) {
         self.wake.notified().await;
     }
 
     /// Returns the reason why a feed has ended, once nothing waits any more.
-    pub(super) fn ended(&self) -> Option<String> {
+    pub(crate) fn ended(&self) -> Option<String> {
         let waiting = self.lock();
         waiting.ended.clone().filter(|_| waiting.units.is_empty())
     }
 
     /// Returns what all tracks left out.
-    pub(super) fn left_out(&self) -> LeftOut {
+    pub(crate) fn left_out(&self) -> LeftOut {
         let waiting = self.lock();
         waiting.flows.iter().fold(LeftOut::default(), |sum, flow| sum.plus(flow.tally.left_out))
     }
 
     /// Returns the counters of a track.
-    pub(super) fn tally(&self, track: u8) -> TrackTally {
+    pub(crate) fn tally(&self, track: u8) -> TrackTally {
         let waiting = self.lock();
         waiting.flows.get(usize::from(track)).map(|flow| flow.tally).unwrap_or_default()
     }
 
     /// Notes the first sequence number and the clock rate of a track.
-    pub(super) fn set_up(&self, track: u8, sequence: u16, rate: u32) {
+    pub(crate) fn set_up(&self, track: u8, sequence: u16, rate: u32) {
         if let Some(flow) = self.lock().flows.get_mut(usize::from(track)) {
             flow.tally = TrackTally::new(sequence, rate);
         }
     }
 
     /// Notes a report of the player about a track, or that it has left. `nanos` is the time since 1970 UTC.
-    pub(super) fn report(&self, track: u8, reception: Option<Reception>, bye: bool, nanos: u64) {
+    pub(crate) fn report(&self, track: u8, reception: Option<Reception>, bye: bool, nanos: u64) {
         let mut waiting = self.lock();
         waiting.sign = Some(Instant::now());
         waiting.bye |= bye;
@@ -183,14 +185,14 @@ impl Outlet {
     }
 
     /// Returns the last report about each track.
-    pub(super) fn receptions(&self) -> Vec<(u8, Heard)> {
+    pub(crate) fn receptions(&self) -> Vec<(u8, Heard)> {
         let waiting = self.lock();
         let numbered = (0_u8..).zip(&waiting.flows);
         numbered.filter_map(|(track, flow)| Some((track, flow.tally.heard?))).collect()
     }
 
     /// Returns the time of the last report over UDP, and whether the player has left.
-    pub(super) fn sign(&self) -> (Option<Instant>, bool) {
+    pub(crate) fn sign(&self) -> (Option<Instant>, bool) {
         let waiting = self.lock();
         (waiting.sign, waiting.bye)
     }
@@ -216,6 +218,12 @@ impl Waiting {
         if let Some(flow) = self.flows.get_mut(usize::from(track)) {
             add(&mut flow.tally.left_out);
         }
+    }
+
+    /// Removes the units of a track.
+    fn forget(&mut self, track: u8) {
+        self.units.retain(|waiting| waiting.track != track);
+        self.bytes = self.units.iter().map(|waiting| waiting.unit.bytes).sum();
     }
 
     /// Returns whether the player can decode a unit.
@@ -244,8 +252,8 @@ mod tests {
     use paceline_edge::{CatchUp, PayloadPart};
 
     fn unit(role: UnitRole, bytes: usize) -> Arc<MediaUnit> {
-        let parts: Vec<PayloadPart> = Vec::new();
-        Arc::new(MediaUnit { parts, time: 0, skew: 0, bytes, role })
+        let part = PayloadPart { payload: vec![0; bytes].into(), marker: true, after: 0 };
+        Arc::new(MediaUnit::new(vec![part], (0, 0), role))
     }
 
     fn taken(outlet: &Outlet) -> Vec<UnitRole> {

@@ -1,10 +1,11 @@
-//! The feeds of a server: one for all players with the same address.
+//! The feeds of a server: one for all receivers with the same request.
 
+use super::fault::{FeedFault, FeedFaultKind};
 use super::feed::{Feed, FeedKey, FeedReader};
 use super::stage::FeedStage;
 use crate::request::ViewerRequest;
 use paceline::{Node, Pattern, Tag};
-use paceline_edge::{PlayerAnswer, PlayerStatus, PlayerTarget, ServeError, TrackFormat};
+use paceline_edge::{ServeError, TrackFormat};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,7 +13,7 @@ use std::time::Duration;
 /// Most feeds.
 const FEEDS_MAX: usize = 64;
 /// The longest wait for the answer of a path.
-pub(super) const ANSWER_WITHIN: Duration = Duration::from_millis(2_500);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_millis(2_500);
 /// The longest wait for the first sample, for a description with its parameters.
 const SAMPLE_WITHIN: Duration = Duration::from_millis(1_500);
 /// The longest wait for a publisher to become known, and the distance of two looks.
@@ -23,8 +24,8 @@ const NAMED_MAX: usize = 8;
 
 /// A use of a feed: it lasts while one of them exists.
 #[derive(Clone)]
-pub(super) struct FeedLease {
-    pub(super) feed: Arc<Feed>,
+pub(crate) struct FeedLease {
+    pub(crate) feed: Arc<Feed>,
     _used: Arc<()>,
 }
 
@@ -34,17 +35,33 @@ struct OpenFeed {
 }
 
 /// The feeds of a node.
-pub(super) struct Hub {
+pub(crate) struct Hub {
     node: Node,
     feeds: Mutex<BTreeMap<(String, String), OpenFeed>>,
 }
 
-/// The tracks of an address.
-pub(super) struct Found {
-    pub(super) leases: Vec<FeedLease>,
-    pub(super) stages: Vec<FeedStage>,
-    pub(super) formats: Vec<TrackFormat>,
-    pub(super) rates: Vec<Option<f64>>,
+/// A tag that is requested, with its options as of an address: `max_hz=10&size=320x240`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct FeedWish {
+    pub(crate) tag: String,
+    pub(crate) query: String,
+}
+
+/// The samples that a receiver accepts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Accepted {
+    /// The format, if the media type states it.
+    pub(crate) format: Option<TrackFormat>,
+    /// The option by which the subscription codes samples that the receiver cannot read as published, unless the request has one.
+    pub(crate) option: Option<&'static str>,
+}
+
+/// The tracks of a request.
+pub(crate) struct Found {
+    pub(crate) leases: Vec<FeedLease>,
+    pub(crate) stages: Vec<FeedStage>,
+    pub(crate) formats: Vec<TrackFormat>,
+    pub(crate) rates: Vec<Option<f64>>,
 }
 
 /// A source of a tag.
@@ -54,7 +71,7 @@ struct Source {
 }
 
 impl Hub {
-    pub(super) fn new(node: Node) -> Arc<Self> {
+    pub(crate) fn new(node: Node) -> Arc<Self> {
         Arc::new(Self { node, feeds: Mutex::default() })
     }
 
@@ -62,46 +79,58 @@ impl Hub {
         self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(crate) const fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Returns the time of the node's clock in nanoseconds since 1970 UTC.
-    pub(super) fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.node.clock().now().nanos
     }
 
-    /// Opens the feeds of an address, and waits for their formats.
+    /// Opens the feeds of a request, and waits for their formats. `accept` checks a media type before a subscription, which would
+    /// not help.
     ///
     /// # Errors
-    /// Returns the refusal.
-    pub(super) async fn find(
+    /// Returns the reason why the request is not served.
+    pub(crate) async fn find(
         self: &Arc<Self>,
-        target: &PlayerTarget,
-    ) -> Result<Found, PlayerAnswer> {
+        wishes: &[FeedWish],
+        accept: impl Fn(&str) -> Result<Accepted, ServeError>,
+    ) -> Result<Found, FeedFault> {
         let mut found = Found {
             leases: Vec::new(),
             stages: Vec::new(),
             formats: Vec::new(),
             rates: Vec::new(),
         };
-        for (tag, query) in requests(target) {
-            let request = ViewerRequest::from_query(query);
-            let request = request
-                .map_err(|why| PlayerAnswer::refusal(PlayerStatus::ParameterNotUnderstood, &why))?;
+        for FeedWish { tag, query } in wishes {
+            let of_query = |query: &str| {
+                let request = ViewerRequest::from_query(query);
+                request.map_err(|why| FeedFault::new(FeedFaultKind::Request, why))
+            };
+            let mut request = of_query(query)?;
             let source = self.source(tag).await?;
-            // Before a subscription: it would not help.
-            let early = TrackFormat::served(&source.encoding, None);
+            let early = accept(&source.encoding);
             let early = early.or_else(|error| match error {
-                ServeError::Encoding { .. } => Err(unreadable(tag, &error.to_string())),
-                ServeError::Sample(..) => Ok(None),
+                ServeError::Encoding { .. } | ServeError::Browser { .. } => {
+                    Err(unreadable(tag, &error.to_string()))
+                }
+                ServeError::Sample(..) => Ok(Accepted::default()),
             })?;
-            let lease = self.open((tag.to_owned(), request))?;
+            if let Some(option) = early.option.filter(|_| !query.contains("bitrate=")) {
+                request = of_query(&format!("{query}&{option}"))?;
+            }
+            let lease = self.open((tag.clone(), request))?;
             let stage = lease.feed.wait(SAMPLE_WITHIN, FeedStage::is_described).await;
             let format = match (stage.format, &stage.ended, &stage.unfit) {
-                (_, Some(why), _) => return Err(refusal(PlayerStatus::NotFound, tag, why)),
+                (_, Some(why), _) => return Err(FeedFault::of(tag, FeedFaultKind::Missing, why)),
                 (Some(format), ..) => format,
                 (None, None, Some(why)) => return Err(unreadable(tag, why)),
                 (None, None, None) => {
-                    match early.filter(|_| !source.encoding.starts_with("audio/")) {
+                    match early.format.filter(|_| !source.encoding.starts_with("audio/")) {
                         Some(format) => format,
-                        None => self.unknown(&lease, target, tag).await?,
+                        None => unknown(&lease, tag).await?,
                     }
                 }
             };
@@ -113,24 +142,8 @@ impl Hub {
         Ok(found)
     }
 
-    /// Returns the format of samples of which none has arrived yet.
-    async fn unknown(
-        &self,
-        lease: &FeedLease,
-        target: &PlayerTarget,
-        tag: &str,
-    ) -> Result<TrackFormat, PlayerAnswer> {
-        let stage = lease.feed.wait(ANSWER_WITHIN, FeedStage::is_described).await;
-        if let Some(refusal) = refused(&stage, target) {
-            return Err(refusal);
-        }
-        stage.format.ok_or_else(|| {
-            refusal(PlayerStatus::ServiceUnavailable, tag, "no sample has arrived yet; try again")
-        })
-    }
-
     /// Returns the feed of a request; opens it if necessary.
-    fn open(self: &Arc<Self>, key: FeedKey) -> Result<FeedLease, PlayerAnswer> {
+    fn open(self: &Arc<Self>, key: FeedKey) -> Result<FeedLease, FeedFault> {
         let name = (key.0.clone(), key.1.words().to_owned());
         let mut feeds = self.lock();
         if let Some(OpenFeed { feed, used }) = feeds.get(&name) {
@@ -140,7 +153,7 @@ impl Hub {
             let why = format!(
                 "{FEEDS_MAX} different requests are served, which is the limit; open one of these, or wait"
             );
-            return Err(PlayerAnswer::refusal(PlayerStatus::ServiceUnavailable, &why));
+            return Err(FeedFault::new(FeedFaultKind::Unavailable, why));
         }
         let (feed, used) = (Feed::new(), Arc::new(()));
         feeds.insert(name.clone(), OpenFeed { feed: feed.clone(), used: used.clone() });
@@ -174,13 +187,10 @@ impl Hub {
     }
 
     /// Returns the publisher of a tag.
-    async fn source(&self, tag: &str) -> Result<Source, PlayerAnswer> {
+    async fn source(&self, tag: &str) -> Result<Source, FeedFault> {
         let name = Tag::new(tag);
         let name = name.map_err(|error| {
-            PlayerAnswer::refusal(
-                PlayerStatus::NotFound,
-                &format!("the address names no tag: {error}"),
-            )
+            FeedFault::new(FeedFaultKind::Missing, format!("the address names no tag: {error}"))
         })?;
         let until = tokio::time::Instant::now() + PUBLISHER_WITHIN;
         loop {
@@ -202,7 +212,7 @@ impl Hub {
     }
 
     /// Returns the refusal for a tag without a publisher.
-    async fn nobody(&self, tag: &str) -> PlayerAnswer {
+    async fn nobody(&self, tag: &str) -> FeedFault {
         let node = self.node.clone();
         let all = tokio::task::spawn_blocking(move || {
             Pattern::new("**").map(|all| node.sources(&all)).unwrap_or_default()
@@ -221,7 +231,7 @@ impl Hub {
             [] => "no tag is published".to_owned(),
             tags => format!("published: {}{more}", tags.join(", ")),
         };
-        refusal(PlayerStatus::NotFound, tag, &format!("nobody publishes it; {there}"))
+        FeedFault::of(tag, FeedFaultKind::Missing, &format!("nobody publishes it; {there}"))
     }
 }
 
@@ -229,26 +239,18 @@ fn tag_of(tag: &Tag) -> &str {
     tag.as_str()
 }
 
-/// Returns the tags of an address with the options for each.
-fn requests(target: &PlayerTarget) -> impl Iterator<Item = (&str, &str)> {
-    let sound = target.sound.iter().map(|(tag, query)| (tag.as_str(), query.as_str()));
-    std::iter::once((target.tag.as_str(), target.query.as_str())).chain(sound)
+/// Returns the format of samples of which none has arrived yet.
+async fn unknown(lease: &FeedLease, tag: &str) -> Result<TrackFormat, FeedFault> {
+    let stage = lease.feed.wait(ANSWER_WITHIN, FeedStage::is_described).await;
+    if let Some(refusal) = FeedFault::refused(&stage) {
+        return Err(refusal);
+    }
+    stage.format.ok_or_else(|| {
+        let why = "no sample has arrived yet; try again";
+        FeedFault::of(tag, FeedFaultKind::Unavailable, why)
+    })
 }
 
-fn refusal(status: PlayerStatus, tag: &str, why: &str) -> PlayerAnswer {
-    PlayerAnswer::refusal(status, &format!("{tag}: {why}"))
-}
-
-fn unreadable(tag: &str, why: &str) -> PlayerAnswer {
-    refusal(PlayerStatus::UnsupportedMediaType, tag, why)
-}
-
-/// Returns the refusal of a path, with the address that it would grant. Players show the beginning only.
-pub(super) fn refused(stage: &FeedStage, target: &PlayerTarget) -> Option<PlayerAnswer> {
-    let super::stage::PathAnswer::Refused { why, offers } = &stage.answer else { return None };
-    let reason = match offers.first() {
-        Some(flags) => format!("try {} ({why})", target.with_flags(flags)),
-        None => why.clone(),
-    };
-    Some(PlayerAnswer::refusal(PlayerStatus::NotEnoughBandwidth, &reason))
+fn unreadable(tag: &str, why: &str) -> FeedFault {
+    FeedFault::of(tag, FeedFaultKind::Format, why)
 }

@@ -5,7 +5,7 @@ use paceline_edge::TrackFormat;
 
 /// The answer of the path to a request.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum PathAnswer {
+pub(crate) enum PathAnswer {
     /// There is none yet.
     #[default]
     None,
@@ -29,23 +29,25 @@ pub(super) enum PathAnswer {
 
 /// The state of a feed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct FeedStage {
-    pub(super) answer: PathAnswer,
+pub(crate) struct FeedStage {
+    pub(crate) answer: PathAnswer,
     /// The request is one for a contract.
-    pub(super) contract: bool,
+    pub(crate) contract: bool,
     /// The format of its samples, once one has arrived.
-    pub(super) format: Option<TrackFormat>,
+    pub(crate) format: Option<TrackFormat>,
     /// A key picture with parameter sets.
-    pub(super) key: Option<Bytes>,
+    pub(crate) key: Option<Bytes>,
+    /// Pictures that others need are shown before one that precedes them.
+    pub(crate) reorders: bool,
     /// The reason why a picture cannot be carried.
-    pub(super) unfit: Option<String>,
+    pub(crate) unfit: Option<String>,
     /// The reason why it has ended.
-    pub(super) ended: Option<String>,
+    pub(crate) ended: Option<String>,
 }
 
 impl FeedStage {
     /// Returns true once the path has answered: with a grant or refusal, or with samples if no contract is requested.
-    pub(super) fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         if self.ended.is_some() {
             return true;
         }
@@ -57,7 +59,7 @@ impl FeedStage {
     }
 
     /// Returns true once the format is known, or will not be.
-    pub(super) const fn is_described(&self) -> bool {
+    pub(crate) const fn is_described(&self) -> bool {
         self.format.is_some()
             || self.ended.is_some()
             || self.unfit.is_some()
