@@ -4,6 +4,7 @@
 //! of its owner. A live node has the same parts on threads of their own, with rings between them.
 
 mod account;
+mod capacity;
 mod execute;
 mod inline;
 mod link;

@@ -269,10 +269,8 @@ impl Control {
         if before != Some(&hop) {
             self.membership.hops.insert(node, hop.clone());
             // A new neighbour requests the whole record after the digest.
-            let link = hop.link_name.clone();
             self.announce(Change::HopUp(node, hop), fresh.then_some(node));
             self.follow_links();
-            self.foresee(&link);
         }
         self.greet(node);
     }

@@ -1,7 +1,9 @@
 //! A link of a node: the frames of its neighbours, and the queues of its streams.
 
 use super::queue::{STREAM_QUEUE_MAX, StreamQueue, StreamQueues};
+use crate::capacity::CapacityFollower;
 use core::ops::Bound;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::DropReason;
@@ -16,6 +18,9 @@ pub struct NodeLink {
     pub(super) name: String,
     pub(super) spec: LinkSpec,
     pub(super) link: Link,
+    /// The capacity as configured: a number, or the range of a measured one.
+    pub(super) setting: Option<LinkCapacity>,
+    pub(super) follower: CapacityFollower,
     pub(super) queues: StreamQueues,
     /// Replaced streams that still send their backlog.
     pub(super) retired: Vec<Retired>,
@@ -39,7 +44,9 @@ impl NodeLink {
         Self {
             name,
             link: Link::new(spec.clone()),
+            setting: spec.capacity.map(LinkCapacity::Fixed),
             spec,
+            follower: CapacityFollower::default(),
             queues: StreamQueues::default(),
             retired: Vec::new(),
             touched: true,
@@ -53,7 +60,17 @@ impl NodeLink {
         &self.name
     }
 
-    /// Returns the properties with which the link was added.
+    /// Returns the capacity as configured; `None` for a link without one.
+    #[must_use]
+    pub const fn setting(&self) -> Option<LinkCapacity> {
+        self.setting
+    }
+
+    pub(super) fn is_measured(&self) -> bool {
+        self.setting.is_some_and(|setting| setting.is_measured())
+    }
+
+    /// Returns the properties with which the link was added, with its present capacity.
     #[must_use]
     pub const fn spec(&self) -> &LinkSpec {
         &self.spec

@@ -91,6 +91,7 @@ impl Node {
         let events: Vec<_> = std::iter::from_fn(|| end.link.poll_event()).collect();
         moved |= !events.is_empty();
         events.into_iter().for_each(|event| self.handle_link_event(now, link, event));
+        moved |= self.follow_capacity(now, link);
         self.close_retired(now, link);
         let Some(end) = self.links.get_mut(link) else { return moved };
         let Some(neighbours) = self.neighbours.get_mut(link) else { return moved };
@@ -125,7 +126,7 @@ impl Node {
 
     /// Notifies control of a changed path to a neighbour. Streams on a link no longer in use are closed
     /// before streams on the new link are opened.
-    fn change_path(&mut self, now: Instant, node: NodeId, change: WayChange) {
+    pub(super) fn change_path(&mut self, now: Instant, node: NodeId, change: WayChange) {
         if matches!(change, WayChange::Moved(_) | WayChange::Down) {
             self.control.handle_hop_down(now, node);
             self.take_outputs(now);

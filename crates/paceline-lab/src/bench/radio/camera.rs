@@ -19,6 +19,8 @@ pub(super) const WITHIN: Duration = Duration::from_millis(500);
 const HYSTERESIS: Duration = Duration::from_secs(5);
 /// A warning is early if it precedes the reduction by this time.
 const ANNOUNCED: Duration = Duration::from_millis(500);
+/// It counts for this time after the expected reduction.
+const HOLDS: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -37,9 +39,24 @@ pub(super) struct Film {
     pub(super) announced: usize,
     pub(super) restored: usize,
     pub(super) refused: usize,
-    /// Warnings, and the time of the last one.
-    pub(super) warnings: usize,
-    warned: Option<Instant>,
+    warned: Vec<Warned>,
+}
+
+/// A forecast of a reduction.
+#[derive(Clone, Copy, Debug)]
+struct Warned {
+    at: Instant,
+    after: Duration,
+    /// The rate that it names; 0 for no contract.
+    hertz: f64,
+}
+
+impl Warned {
+    /// Returns true if a reduction to `hertz` at a time was announced: to that rate or a lower one, early, and not long ago.
+    fn announces(&self, hertz: f64, at: Instant) -> bool {
+        let before = at.saturating_duration_since(self.at);
+        self.hertz <= hertz && before >= ANNOUNCED && before <= self.after + HOLDS
+    }
 }
 
 pub(super) fn declare(near: &Node, far: &Node) -> Result<(Publisher, Subscriber)> {
@@ -91,13 +108,14 @@ impl Film {
             self.late += usize::from(picture.late);
         }
         while let Some(event) = pictures.try_event() {
-            if let SubscriberEvent::Adapted { adaptation, .. } = &event {
+            if let SubscriberEvent::Adapted { form, adaptation, .. } = &event {
                 match adaptation.cause {
                     Cause::Room => self.restored += 1,
                     Cause::Refused(_) | Cause::MoreImportant { .. } => {
                         self.reduced += 1;
-                        let early = |at: Instant| at.elapsed() >= ANNOUNCED;
-                        self.announced += usize::from(self.warned.take().is_some_and(early));
+                        let (now, hertz) = (Instant::now(), form.rate.max_hz().unwrap_or(HZ));
+                        let announced = self.warned.iter().any(|it| it.announces(hertz, now));
+                        self.announced += usize::from(announced);
                     }
                 }
             }
@@ -109,15 +127,27 @@ impl Film {
                 self.bytes_per_picture = self.bytes_per_picture.max(each);
                 self.grants.push((Instant::now(), hertz));
             }
-            if let SubscriberEvent::Warned(..) = &event {
-                self.warnings += 1;
-                self.warned = self.warned.or(Some(Instant::now()));
+            if let SubscriberEvent::Warned(_, warning) = &event {
+                let hertz = warning.form.map_or(0.0, |form| form.rate.max_hz().unwrap_or(HZ));
+                self.warned.push(Warned { at: Instant::now(), after: warning.after.into(), hertz });
             }
             if let SubscriberEvent::Refused(..) = &event {
                 self.refused += 1;
+                let announced = self.warned.iter().any(|it| it.announces(0.0, Instant::now()));
+                self.announced += usize::from(announced);
                 self.grants.push((Instant::now(), 0.0));
             }
         }
+    }
+
+    /// Returns the number of warnings.
+    pub(super) const fn warnings(&self) -> usize {
+        self.warned.len()
+    }
+
+    /// Returns the reservation of the granted rate at an instant, in bits per second.
+    pub(super) fn granted_bits_per_s(&self, instant: Instant) -> f64 {
+        self.at(instant) * self.bytes_per_picture * 8.0
     }
 
     /// Returns the payload that arrived.
