@@ -1,7 +1,7 @@
 //! The capacity of a link that contracts may use, as its measurement changes.
 
 use paceline_proto::capacity::{AdmittedCapacity, CapacityFall, LinkCapacity};
-use paceline_proto::link::Link;
+use paceline_proto::link::{Link, RepairShare};
 use paceline_sched::{Capacity, Instant};
 
 /// A change of the capacity that contracts may use on a link.
@@ -20,6 +20,8 @@ pub enum CapacityChange {
     Stated(Capacity),
     /// The measured capacity falls. Contracts keep the present one for now.
     Falls(CapacityFall),
+    /// The share that is reserved for repairs, as the loss requires it.
+    Repairs(RepairShare),
 }
 
 /// Follows the measurement of one link, for admission.
@@ -28,6 +30,8 @@ pub struct CapacityFollower {
     admitted: Option<AdmittedCapacity>,
     /// Admission does not use the stated capacity, because the measurement contradicts it.
     contradicted: bool,
+    /// The share for repairs that was returned last.
+    repairs: RepairShare,
 }
 
 impl CapacityFollower {
@@ -35,7 +39,7 @@ impl CapacityFollower {
     #[must_use]
     pub fn new(measured: Option<LinkCapacity>) -> Self {
         let admitted = measured.map(|range| AdmittedCapacity::new(range.guaranteed()));
-        Self { admitted, contradicted: false }
+        Self { admitted, ..Self::default() }
     }
 
     /// Returns true if the capacity of the link may differ from the stated one.
@@ -53,8 +57,13 @@ impl CapacityFollower {
         }
         let stated = link.stated();
         if let Some((stated, false)) = stated {
-            *self = Self::default();
+            *self = Self { repairs: self.repairs, ..Self::default() };
             return Some(CapacityChange::Stated(stated));
+        }
+        let repairs = link.repair_share().unwrap_or_default();
+        if repairs != self.repairs {
+            self.repairs = repairs;
+            return Some(CapacityChange::Repairs(repairs));
         }
         let found = link.estimate()?;
         let admitted = self.admitted.get_or_insert_with(|| AdmittedCapacity::new(None));

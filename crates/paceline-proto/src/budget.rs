@@ -12,9 +12,6 @@ pub(crate) const CONTROL_SHARE: u64 = 20;
 const PIECE_PART: u64 = 4;
 /// The minimum size of such a piece, in bytes.
 const PIECE_BYTES_MIN: u64 = 300;
-/// The share of the capacity that repairs may use ahead of samples with a deadline, as the fraction
-/// 1/`REPAIR_SHARE`. The same share applies to best-effort repairs ahead of other best effort.
-pub(crate) const REPAIR_SHARE: u64 = 10;
 /// The burst of that share: the credit of this time, plus one frame.
 pub(crate) const REPAIR_BURST: Duration = Duration::from_millis(50);
 /// The time on the wire of the frames that leave together on a fast link.
@@ -25,6 +22,39 @@ const BURST_FRAMES: u64 = 2;
 pub(crate) const SEGMENT_BYTES: u64 = 1_090;
 /// The bytes of a segment's headers on the wire.
 pub(crate) const SEGMENT_OVERHEAD: u64 = 110;
+
+/// The share of the capacity that repairs may use ahead of samples with a deadline, which admission reserves. The same share
+/// applies to best-effort repairs ahead of other best effort.
+///
+/// It is a tenth, except on a measured link over a carrier that may lose frames: there it follows the loss of the last seconds, from
+/// 3 % to a tenth.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct RepairShare(u64);
+
+impl RepairShare {
+    /// 3 %.
+    pub const LEAST: Self = Self(30);
+    /// A tenth, the default.
+    pub const MOST: Self = Self(100);
+
+    /// Returns a share in thousandths of the capacity, within the least and the greatest one.
+    #[must_use]
+    pub fn new(per_mille: u64) -> Self {
+        Self(per_mille.clamp(Self::LEAST.0, Self::MOST.0))
+    }
+
+    /// Returns the share in thousandths of the capacity.
+    #[must_use]
+    pub const fn per_mille(self) -> u64 {
+        self.0
+    }
+}
+
+impl Default for RepairShare {
+    fn default() -> Self {
+        Self::MOST
+    }
+}
 
 /// Returns the bytes charged on a link for `payload` bytes of a sample, including segment headers.
 pub(crate) fn counted(payload: u128) -> u128 {
@@ -40,10 +70,10 @@ pub(crate) fn uncounted(wire: u64) -> usize {
 
 /// Returns the part of a link's capacity for streams. 5 % is reserved for control, and repairs have their own
 /// share.
-pub(crate) fn for_streams(capacity: Capacity, carrier: Carrier) -> Capacity {
+pub(crate) fn for_streams(capacity: Capacity, carrier: Carrier, share: RepairShare) -> Capacity {
     let repairs = match carrier {
         Carrier::Ordered | Carrier::Local => 0,
-        Carrier::Datagrams => repairs_of(capacity).0,
+        Carrier::Datagrams => repairs_of(capacity, share).0,
     };
     let bits = capacity.bits_per_s();
     Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(CONTROL_SHARE) + repairs))
@@ -53,10 +83,13 @@ pub(crate) fn for_streams(capacity: Capacity, carrier: Carrier) -> Capacity {
 /// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
 /// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
 /// is lost.
-pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
-    let bytes = capacity.bytes_in(REPAIR_BURST).div_ceil(REPAIR_SHARE);
+pub(crate) fn repairs_of(capacity: Capacity, share: RepairShare) -> (u64, u64) {
+    let of = |whole: u64| {
+        let part = (u128::from(whole) * u128::from(share.per_mille())).div_ceil(1_000);
+        u64::try_from(part).unwrap_or(whole)
+    };
     let frame = Carrier::Datagrams.frame_on_wire(capacity);
-    (capacity.bits_per_s().div_ceil(REPAIR_SHARE), bytes + frame)
+    (of(capacity.bits_per_s()), of(capacity.bytes_in(REPAIR_BURST)) + frame)
 }
 
 /// Returns the size on the wire of a piece of control ahead of contracted samples, where a frame occupies
@@ -75,13 +108,18 @@ pub(crate) fn is_fast(capacity: Capacity, frame: u64) -> bool {
 /// Returns the bytes on the wire that may precede a sample, however early its deadline. These are the frames that leave
 /// together, since transmission is not preempted, a burst of repairs, and one piece of control where the discipline does
 /// not serve by deadlines.
-pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -> u64 {
+pub(crate) fn in_the_way(
+    policy: Policy,
+    capacity: Capacity,
+    carrier: Carrier,
+    share: RepairShare,
+) -> u64 {
     let frame = carrier.frame_on_wire(capacity);
     let together =
         if is_fast(capacity, frame) { capacity.bytes_in(BURST).max(frame) } else { frame };
     let repairs = match carrier {
         Carrier::Ordered | Carrier::Local => 0,
-        Carrier::Datagrams => repairs_of(capacity).1,
+        Carrier::Datagrams => repairs_of(capacity, share).1,
     };
     let control = match policy {
         Policy::Edf | Policy::DelayEdd | Policy::Vds | Policy::Dwcs { .. } => 0,
@@ -100,6 +138,17 @@ pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contracts_get_the_rest_of_control_and_repairs() {
+        let capacity = Capacity::from_bits_per_s(10_000_000).unwrap();
+        let of = |carrier, share| for_streams(capacity, carrier, share).bits_per_s();
+        assert_eq!(of(Carrier::Datagrams, RepairShare::MOST), 8_500_000);
+        assert_eq!(of(Carrier::Datagrams, RepairShare::LEAST), 9_200_000);
+        assert_eq!(of(Carrier::Ordered, RepairShare::MOST), 9_500_000);
+        assert_eq!(RepairShare::new(0), RepairShare::LEAST);
+        assert_eq!(RepairShare::new(u64::MAX), RepairShare::default());
+    }
 
     #[test]
     fn counted_bytes_give_the_sample_length() {

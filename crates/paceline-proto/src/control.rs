@@ -70,6 +70,7 @@ pub use membership::registry::{
 pub use membership::ways::{WayChange, Ways};
 pub use paths::StreamPath;
 
+use crate::budget::RepairShare;
 use crate::carrier::Carrier;
 use crate::classes::ClassTree;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -181,6 +182,13 @@ impl Control {
     /// Sets whether the capacity of a link is measured: then a train of probes may precede any sample on it, for up to 20 ms.
     pub fn set_measured(&mut self, link: &str, measured: bool) {
         self.contracts.admission.links.set_measured(&cut(link), measured);
+        self.follow_links();
+    }
+
+    /// Sets the share of a link that admission reserves for repairs on a carrier that may lose frames. Contracts that no longer fit
+    /// end or are reduced, the least important first.
+    pub fn set_repairs(&mut self, link: &str, share: RepairShare) {
+        self.contracts.admission.links.set_repairs(&cut(link), share);
         self.follow_links();
     }
 

@@ -5,6 +5,7 @@
 #[path = "radio"]
 mod radio {
     mod example;
+    mod losses;
     mod stage;
     mod traces;
     mod warnings;

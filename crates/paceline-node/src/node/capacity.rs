@@ -61,6 +61,10 @@ impl Node {
                 let name = end.name.clone();
                 self.control.handle_fall(now, &name, &fall);
             }
+            Some(CapacityChange::Repairs(share)) => {
+                let name = end.name.clone();
+                self.control.set_repairs(&name, share);
+            }
             Some(
                 CapacityChange::Measured(measured) | CapacityChange::Contradicted { measured, .. },
             ) => self.apply_capacity(now, link, measured),

@@ -4,8 +4,9 @@ use super::net::{Net, Notification, camera, id, link, promised};
 use core::num::NonZeroU32;
 use paceline_proto::capacity::{AdmittedCapacity, CapacityEstimate, CapacityState};
 use paceline_proto::control::{Cause, Elastic, HopInfo, SubscriptionSpec};
-use paceline_proto::{Form, PublisherId, Rate, SubscriptionId};
-use paceline_sched::{Capacity, Duration, Instant};
+use paceline_proto::link::RepairShare;
+use paceline_proto::{Carrier, Form, PublisherId, Rate, SubscriptionId};
+use paceline_sched::{Capacity, Duration, Instant, Policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -246,6 +247,25 @@ fn both_ends_are_warned_before_a_falling_link_takes_a_step() {
         pair.run(30);
         assert_eq!(pair.net.seen[1].warned.len(), count, "a steady link warns nobody");
     }
+}
+
+#[test]
+fn more_repairs_reduce_an_elastic_contract_and_fewer_restore_it() {
+    let mut pair = Pair::new(CAMERA + CAMERA / 10);
+    pair.net.nodes[0].set_link("radio", Policy::default(), Carrier::Datagrams);
+    pair.net.nodes[0].set_repairs("radio", RepairShare::LEAST);
+    let of = pair.net.publish(0, camera("camera"));
+    let camera = (pair.net.subscribe(1, elastic("camera", 50)), of);
+    pair.run(1);
+    assert!(pair.granted(camera) > 24.0, "{}", pair.granted(camera));
+    pair.net.nodes[0].set_repairs("radio", RepairShare::MOST);
+    pair.net.drain(0);
+    pair.run(2);
+    assert!((12.0..24.0).contains(&pair.granted(camera)), "{}", pair.granted(camera));
+    pair.net.nodes[0].set_repairs("radio", RepairShare::LEAST);
+    pair.net.drain(0);
+    pair.run(12);
+    assert!(pair.granted(camera) > 24.0, "{}", pair.granted(camera));
 }
 
 #[test]

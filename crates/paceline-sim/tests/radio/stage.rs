@@ -7,8 +7,8 @@ use paceline_proto::link::LinkSpec;
 use paceline_proto::{Carrier, Form, Rate};
 use paceline_sched::{Capacity, Duration, LossTolerance};
 use paceline_sim::ask::{Ask as _, Declare as _, all, data, payloads, pictures};
-use paceline_sim::impair::Impairment;
-use paceline_sim::{Sub, WireSpec, World};
+use paceline_sim::impair::{Impairment, Loss};
+use paceline_sim::{LinkIx, NodeIx, Sub, WireSpec, World};
 
 /// The time of one value of a trace.
 pub(super) const TICK: Duration = Duration::from_millis(50);
@@ -21,7 +21,9 @@ pub(super) struct Stage {
     pub(super) world: World,
     pub(super) steered: Sub,
     pub(super) pictures: Sub,
-    nodes: [paceline_sim::NodeIx; 2],
+    /// The loss of the radio from the next value of a trace on.
+    pub(super) loss: Loss,
+    nodes: [NodeIx; 2],
     carrier: Carrier,
 }
 
@@ -77,16 +79,23 @@ impl Stage {
         world.run_for(Duration::from_secs(3));
         let pictures = world.subscribe(operator, elastic());
         world.run_for(Duration::from_secs(2));
-        Self { world, steered, pictures, nodes, carrier }
+        Self { world, steered, pictures, loss: Loss::None, nodes, carrier }
     }
 
     /// Changes the rate of the radio over time.
     pub(super) fn drive(&mut self, trace: &[u64]) {
         let [robot, operator] = self.nodes;
         for kbit in trace {
-            self.world.impair(robot, operator, wire(*kbit));
+            let loss = self.loss;
+            self.world.impair(robot, operator, Impairment { loss, ..wire(*kbit) });
             self.world.run_for(TICK);
         }
+    }
+
+    /// Returns the share of the robot's link that is reserved for repairs, in thousandths.
+    pub(super) fn repair_share(&self) -> u64 {
+        let at = LinkIx { node: self.nodes[0], link: 0 };
+        self.world.link(at).mended().share_per_mille
     }
 
     pub(super) const fn carrier(&self) -> Carrier {

@@ -15,7 +15,7 @@ pub(super) struct Moment {
     pub(super) contracts: u64,
     pub(super) reserved: u64,
     /// The reservation of the camera's granted rate.
-    granted: f64,
+    pub(super) granted: f64,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -35,6 +35,12 @@ impl Egress {
             CapacityChange::Stated(stated) => {
                 tracing::info!("link '{name}': contracts may use {stated} as stated");
             }
+            CapacityChange::Repairs(share) => {
+                let (share, name) = (share.per_mille(), &self.name);
+                tracing::info!(
+                    "link '{name}': {share} ‰ of it are reserved for retransmission, as its loss requires"
+                );
+            }
             CapacityChange::Falls(fall) => tracing::debug!(
                 "link {index}: {} bit/s for contracts, and {} bit/s less each second",
                 fall.bits_per_s,

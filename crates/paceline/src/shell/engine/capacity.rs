@@ -59,6 +59,9 @@ impl Engine {
                 (measured, true)
             }
             CapacityChange::Stated(stated) => (stated, false),
+            CapacityChange::Repairs(share) => {
+                return self.control.set_repairs(&link.config.name, share);
+            }
             CapacityChange::Falls(fall) => {
                 return self.control.handle_fall(now, &link.config.name, &fall);
             }
