@@ -183,10 +183,14 @@ impl Summary {
     fn add(&mut self, trace: Trace, capacity: &str, seen: &Seen) {
         match trace {
             Trace::Ramp | Trace::Sawtooth => {
-                self.reduced += seen.film.reduced + seen.film.refused;
-                self.announced += seen.film.announced;
+                let [reduced, announced, ..] = seen.film.steps();
+                self.reduced += reduced;
+                self.announced += announced;
             }
-            Trace::Steady => self.on_steady += seen.film.warnings(),
+            Trace::Steady => {
+                let [_, _, warnings, _] = seen.film.steps();
+                self.on_steady += warnings;
+            }
             Trace::Step | Trace::Walk | Trace::Handovers | Trace::Outage => {}
         }
         if capacity == MEASURED {
@@ -233,6 +237,7 @@ impl Summary {
 }
 
 fn figures(seen: &Seen) -> Vec<f64> {
+    let [reduced, announced, warnings, restored] = seen.film.steps();
     vec![
         count(seen.steering),
         count(seen.late),
@@ -241,10 +246,10 @@ fn figures(seen: &Seen) -> Vec<f64> {
         seen.bad_longest.as_secs_f64(),
         seen.admitted * 100.0,
         seen.of_oracle * 100.0,
-        count(seen.film.reduced + seen.film.refused),
-        count(seen.film.announced),
-        count(seen.film.warnings()),
-        count(seen.film.restored),
+        count(reduced),
+        count(announced),
+        count(warnings),
+        count(restored),
         count(seen.film.late),
         seen.data * 100.0,
         seen.processor,

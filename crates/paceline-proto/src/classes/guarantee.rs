@@ -114,8 +114,7 @@ impl ClassTree {
         let streams = for_streams(capacity, carrier, RepairShare::MOST);
         fits(&all, streams).map_err(|_| Unguaranteed::BeyondLink)?;
         let rate = Capacity::from_bits_per_s(curve.m2()).map_err(|_| Unguaranteed::NoCurve)?;
-        let on_link =
-            streams.time_for(in_the_way(Policy::Hfsc, capacity, carrier, RepairShare::MOST));
+        let on_link = streams.time_for(in_the_way(Policy::Hfsc, capacity, carrier));
         let latency = behind_line(&curve).saturating_add(on_link);
         let policy = class.policy.unwrap_or(policy);
         if refuses_contracts(policy) {

@@ -94,12 +94,12 @@ mod tests {
     #[test]
     fn the_share_shrinks_after_ten_seconds_and_grows_at_once() {
         let quiet = shares(&[0; 12]);
-        assert_eq!((quiet[8], quiet[9], quiet[11]), (100, 30, 30));
+        assert_eq!((quiet[8], quiet[9], quiet[11]), (100, 60, 60));
         let mut losses = [0; 24];
         losses[12] = 20;
         let once = shares(&losses);
-        assert_eq!((once[11], once[12]), (30, 60), "half of the last two seconds, 1 %");
-        assert_eq!(once[22], 30, "forgotten");
+        assert_eq!((once[11], once[12]), (60, 90), "half of the last two seconds, 1 %");
+        assert_eq!(once[22], 60, "forgotten");
         assert_eq!(shares(&[400; 12]), [100; 12], "at most");
     }
 
@@ -119,7 +119,7 @@ mod tests {
             constant in 0..1_000_u64,
         ) {
             for share in shares(&losses) {
-                prop_assert!((30..=100).contains(&share));
+                prop_assert!((60..=100).contains(&share));
             }
             let last = shares(&[constant; 20])[19];
             prop_assert!(last >= (constant * 11 / 10).min(100), "{last} for {constant}");

@@ -1,7 +1,7 @@
 //! The queue of lost pieces that wait for retransmission, and their share of the link.
 
 use super::contents::Piece;
-use crate::budget::{REPAIR_BURST, RepairShare};
+use crate::budget::{REPAIR_BURST, REPAIR_SHARE, RepairShare};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl Repairs {
     /// share.
     pub(super) fn pay(&mut self, now: Instant, time: Duration, best_effort: bool) {
         let paid_at = if best_effort { &mut self.best_effort_paid_at } else { &mut self.paid_at };
-        *paid_at = (*paid_at).max(now) + time.mul_div(1_000, self.share.per_mille());
+        *paid_at = (*paid_at).max(now) + time.mul_div(REPAIR_SHARE, 1);
     }
 
     /// Returns `true` if a piece may precede other traffic within the share.

@@ -62,15 +62,15 @@ impl Link {
         MendCounters { share_per_mille, ..self.repairs.counters() }
     }
 
-    /// Returns the share of the capacity that repairs may use ahead of samples with a deadline; `None` on carriers that keep order,
-    /// and without a capacity.
+    /// Returns the share of the capacity that admission should reserve for repairs; `None` on carriers that keep order, and without
+    /// a capacity.
     #[must_use]
     pub fn repair_share(&self) -> Option<RepairShare> {
         let wire = &self.pacer.wire;
         (wire.is_paced() && wire.carrier == Carrier::Datagrams).then_some(self.repairs.share)
     }
 
-    /// Lets the share of repairs follow the loss of a measured link.
+    /// Lets the reservation for repairs follow the loss of a measured link.
     pub(super) fn follow_losses(&mut self, now: Instant) {
         let Some(measure) = self.measure.as_mut().filter(|measure| measure.has_losses()) else {
             return;

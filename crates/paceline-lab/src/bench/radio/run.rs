@@ -37,6 +37,8 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// Samples of a window, of which one may miss.
 const WINDOW: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The time before a trace begins, in which the capacity is measured under load.
+const SETTLES: Duration = Duration::from_secs(5);
 /// Bad samples further apart than this are two periods.
 const APART: Duration = Duration::from_millis(300);
 
@@ -108,7 +110,6 @@ impl Run {
         let (camera, mut pictures) = camera::declare(&near, &far)?;
         let mut film = Film::default();
         camera::wait_for_grant(&mut pictures, &mut film)?;
-        let before = nodes[0].cpu_seconds()?;
         let is_over = AtomicBool::new(false);
         let carried = AtomicU64::new(0);
         let cap =
@@ -119,8 +120,10 @@ impl Run {
             let data_bytes = scope.spawn(|| fill(filling, &is_over, &carried));
             let capped = cap.map(|cap| scope.spawn(|| cap.follow(&carried, &is_over)));
             let filmed = scope.spawn(|| camera::film(camera, &is_over));
-            let watched = scope.spawn(|| camera::watch(pictures, film, &is_over));
-            let begun = Instant::now();
+            let watched = scope.spawn(|| camera::watch(pictures, film, (&is_over, &carried)));
+            interrupt::sleep(SETTLES)?;
+            let (begun, spent) = (Instant::now(), nodes[0].cpu_seconds());
+            let already = carried.load(Ordering::Relaxed);
             let course = self.drive(&rig, &near);
             let after = nodes[0].cpu_seconds();
             is_over.store(true, Ordering::Relaxed);
@@ -132,22 +135,25 @@ impl Run {
                 capped.join().map_err(|_| join("the cap"))??;
             }
             let course = course?;
-            let mut seen = self.judge(&Times { sent, arrived }, course.admitted());
+            let mut times = Times { sent, arrived };
+            times.sent.retain(|_, at| *at >= begun);
+            let mut seen = self.judge(&times, course.admitted());
             filmed.join().map_err(|_| join("the camera"))??;
             seen.film = watched.join().map_err(|_| join("the camera's subscriber"))?;
-            let carried = data_bytes + seen.film.bytes();
+            seen.film.begin_at(begun);
+            let carried = (data_bytes + seen.film.bytes()).saturating_sub(already);
             seen.data =
                 float(carried) * 8.0 / (float(self.rates.iter().sum()) * TICK.as_secs_f64());
-            seen.processor = (after? - before) * 1e9 / float(carried.max(1));
+            seen.processor = (after? - spent?) * 1e9 / float(carried.max(1));
             seen.of_oracle = seen.film.of_oracle(begun, TICK, &self.rates, self.share());
             seen.course = course.with_grants(&seen.film);
             Ok(seen)
         })
     }
 
-    /// Returns the part of the radio that contracts may use: the rest is for control, and over QUIC at least 3 % for repairs.
+    /// Returns the part of the radio that contracts may use: the rest is for control, and over QUIC at least 6 % for repairs.
     fn share(&self) -> f64 {
-        if self.protocol == "quic" { 0.92 } else { 0.95 }
+        if self.protocol == "quic" { 0.89 } else { 0.95 }
     }
 
     pub(super) fn impairment(bits: u64) -> Result<Impairment> {
@@ -292,12 +298,15 @@ fn receive(mut arriving: Subscriber, is_over: &AtomicBool) -> BTreeMap<u64, Inst
     arrived
 }
 
-/// Receives the data until the run is over. Returns its bytes, which `carried` has at any time.
+/// Receives the data until the run is over. Returns its bytes, and adds them to `carried` at once.
 fn fill(mut filling: Subscriber, is_over: &AtomicBool, carried: &AtomicU64) -> u64 {
+    let mut bytes = 0;
     while !is_over.load(Ordering::Relaxed) {
         if let Ok(sample) = filling.recv_timeout(TICK) {
-            carried.fetch_add(sample.payload.len() as u64, Ordering::Relaxed);
+            let length = sample.payload.len() as u64;
+            bytes += length;
+            carried.fetch_add(length, Ordering::Relaxed);
         }
     }
-    carried.load(Ordering::Relaxed)
+    bytes
 }

@@ -141,8 +141,7 @@ impl Line {
             return LinkParameters::new(streams, AdmissionTest::Unguaranteed, 0);
         }
         let train = if self.settings.measured { capacity.bytes_in(TRAIN_LONGEST) } else { 0 };
-        let other =
-            in_the_way(self.settings.policy, capacity, self.settings.carrier, share) + train;
+        let other = in_the_way(self.settings.policy, capacity, self.settings.carrier) + train;
         let spec = LinkParameters::new(streams, AdmissionTest::Edf, other);
         under(self.settings.policy, LinkParameters { latency: self.settings.access, ..spec })
     }

@@ -1,7 +1,7 @@
 //! The wire of a link: its capacity, its carrier and the length of its frames.
 
 use super::CATCH_UP;
-use crate::budget::{BURST, RepairShare, counted, in_the_way, is_fast, piece_on_wire};
+use crate::budget::{BURST, counted, in_the_way, is_fast, piece_on_wire};
 use crate::carrier::{Carrier, WIRE_OVERHEAD, off_wire, on_wire};
 use paceline_sched::discipline::Left;
 use paceline_sched::{Capacity, Duration, Policy};
@@ -104,7 +104,7 @@ impl Wire {
     /// Returns the longest time for which traffic already on the link can delay a stream, however early its
     /// deadline is.
     pub(in crate::link) fn blocked(&self, policy: Policy) -> Duration {
-        let bytes = |capacity| in_the_way(policy, capacity, self.carrier, RepairShare::MOST);
+        let bytes = |capacity| in_the_way(policy, capacity, self.carrier);
         self.time_of(self.capacity.map_or(0, bytes))
     }
 
