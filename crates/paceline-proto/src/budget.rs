@@ -34,7 +34,7 @@ pub(crate) const SEGMENT_OVERHEAD: u64 = 110;
 pub struct RepairShare(u64);
 
 impl RepairShare {
-    /// 6 %. The rest of a tenth drains the queue of a sudden fall: with 3 %, some of its losses were repaired too late.
+    /// 6 %: losses of up to 5 % are repaired before they have been counted.
     pub const LEAST: Self = Self(60);
     /// A tenth, the default.
     pub const MOST: Self = Self(100);

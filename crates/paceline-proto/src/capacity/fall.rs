@@ -117,7 +117,7 @@ impl FallTrend {
         }
         let lows = || self.lows.range(begin..).map(|(low, _)| *low);
         let (first, middle, last) = (lows().next()?, lows().nth(steps / 2)?, lows().last()?);
-        let fall = first.checked_sub(last).filter(|fall| *fall >= part(first, FALLS))?;
+        let fall = first.checked_sub(last).filter(|fall| *fall >= part(first, FALLS).max(1))?;
         let nanos = STEP.as_nanos().saturating_mul(steps as u64);
         let per_s = u128::from(fall) * 1_000_000_000 / u128::from(nanos.max(1));
         let per_s = u64::try_from(per_s).unwrap_or(u64::MAX);
@@ -160,9 +160,9 @@ mod tests {
         let (falling, stable) = (CapacityState::Falling, CapacityState::Stable);
         assert_eq!(ramp(900, 4, falling), Some(9_000_000), "20 to 2 in 2 s, after 0.3 s");
         assert_eq!(ramp(900, 6, falling), Some(9_000_000));
-        assert_eq!(ramp(180, 13, falling), Some(1_800_000));
-        assert_eq!(ramp(20, 120, stable), Some(200_000), "90 s");
-        assert_eq!((ramp(900, 6, stable), ramp(180, 13, stable)), (None, None), "without a queue");
+        assert_eq!(ramp(180, 21, falling), Some(1_800_000));
+        assert_eq!(ramp(20, 170, stable), Some(200_000), "90 s");
+        assert_eq!((ramp(900, 6, stable), ramp(180, 21, stable)), (None, None), "without a queue");
         assert_eq!(ramp(0, 100, falling), None);
         // The estimate falls in steps of a tenth, one in 0.7 s.
         let stairs = (0..40).map(|step| 20_000 - step / 7 * 2_000);

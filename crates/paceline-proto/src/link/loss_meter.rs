@@ -1,7 +1,7 @@
 //! The loss on a measured link, and the share of the link that its repairs need.
 //!
 //! A repair costs as much as the frame that was lost, and may be lost too. So the share is a multiple of the loss, with a part for
-//! losses that have not been seen yet. It grows at once, and shrinks when the loss was lower for ten seconds.
+//! losses that have not been seen yet. It grows at once, and shrinks with the mean of ten seconds.
 
 use crate::budget::RepairShare;
 use paceline_sched::{Duration, Instant};
@@ -52,7 +52,8 @@ impl LossMeter {
         self.counts.push_back(count);
         let wanted = self.wanted()?;
         let (is, was) = (wanted.per_mille(), present.per_mille());
-        let lower = is + SAME < was && self.counts.len() >= COUNTS;
+        let less = is + SAME < was || is < was && wanted == RepairShare::LEAST;
+        let lower = less && self.counts.len() >= COUNTS;
         (is > was + SAME / 2 || lower).then_some(wanted)
     }
 
