@@ -1,9 +1,8 @@
 //! Checks the reductions that a subscriber accepts.
 
-use super::ends::HZ;
 use crate::scenario::file::Subscriber;
 use crate::scenario::problems::Checked;
-use crate::scenario::values::{Place, Rule, millihertz, span_of};
+use crate::scenario::values::{HZ, Place, Rule, millihertz, span_of};
 use core::num::NonZeroU32;
 use paceline_proto::control::{Elastic, IMPORTANCE_DEFAULT, IMPORTANCE_MAX, SubscriptionSpec};
 use paceline_sched::units;
