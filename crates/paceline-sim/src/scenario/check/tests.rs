@@ -81,7 +81,7 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "[[subscriber]]\nnode = \"b\"\ntag = \"t\"\nimportance = 101",
-        "importance = 101: must be from 0 to 100",
+        "importance = 101: must be a whole number from 0 to 100",
     ),
     (
         "[[link]]\nbetween = [\"b\", \"c\"]\ncapacity = \"auto 2mbit..1mbit\"",
