@@ -251,7 +251,7 @@ fn both_ends_are_warned_before_a_falling_link_takes_a_step() {
 
 #[test]
 fn more_repairs_reduce_an_elastic_contract_and_fewer_restore_it() {
-    let mut pair = Pair::new(CAMERA + CAMERA * 8 / 100);
+    let mut pair = Pair::new(CAMERA + CAMERA * 5 / 100);
     pair.net.nodes[0].set_link("radio", Policy::default(), Carrier::Datagrams);
     pair.net.nodes[0].set_repairs("radio", RepairShare::LEAST);
     let of = pair.net.publish(0, camera("camera"));
