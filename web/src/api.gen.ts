@@ -919,7 +919,7 @@ low_bits_per_s: number,
  */
 high_bits_per_s: number | null, 
 /**
- * The part of it that contracts may use: 95 % of the conservative end, of the last 2 s after a rise.
+ * The part of it that contracts may use: 95 % of the conservative end, of the last second or two after a rise.
  */
 contracts_bits_per_s: number, };
 
@@ -1324,7 +1324,12 @@ repeated_bytes: number,
 /**
  * Samples that could no longer arrive in time.
  */
-given_up: number, };
+given_up: number, 
+/**
+ * The share of the capacity that is reserved for retransmission, in thousandths: it follows the loss of a measured link. 0 on
+ * links that keep order.
+ */
+share_per_mille: number, };
 
 export type QueueBuffer = { 
 /**

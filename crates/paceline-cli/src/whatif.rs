@@ -18,7 +18,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const AFTER: &str = "\
-The recording gives the times and sizes of all samples, the request, and the links of the contracts with their capacities. \
+The recording gives the times and sizes of all samples, the request, and the links of the contracts with their capacities, \
+which change over time if they were measured. --capacity replaces them by one. \
 Samples that did not arrive are filled in, if every sample was requested. The simulated links carry no other load, lose \
 nothing and have no delay of their own.
 Fields of --set: max_hz, every, within, loss; an empty value removes one. TAG may be a pattern.
@@ -181,7 +182,7 @@ fn links(plan: &Plan, names: &[String], summary: &Summary) -> Vec<LinkLine> {
     let each = plan.links.iter().zip(names).enumerate();
     each.map(|(at, (link, name))| LinkLine {
         name: name.clone(),
-        capacity_bits_per_s: link.capacity.map(|capacity| capacity.bits_per_s()),
+        capacity_bits_per_s: link.capacity.map(|capacity| capacity.first().bits_per_s()),
         used_ppm: summary.links.get(2 * at).and_then(|row| row.used_ppm),
     })
     .collect()

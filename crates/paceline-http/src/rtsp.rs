@@ -7,6 +7,7 @@
 mod address;
 mod connection;
 mod output;
+mod refusal;
 mod sending;
 mod udp;
 

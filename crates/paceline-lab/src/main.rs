@@ -2,6 +2,7 @@
 //! time.
 
 mod bench;
+mod chart;
 mod impair;
 mod netns;
 mod repro;

@@ -37,6 +37,7 @@
 //! is a copy of one of these.
 
 pub mod arrive;
+pub mod capacity;
 pub mod deliver;
 pub mod install;
 mod messages;

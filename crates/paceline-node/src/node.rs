@@ -4,6 +4,7 @@
 //! of its owner. A live node has the same parts on threads of their own, with rings between them.
 
 mod account;
+mod capacity;
 mod execute;
 mod inline;
 mod link;
@@ -36,7 +37,6 @@ use bytes::Bytes;
 use lookup::Lookup;
 use neighbour::{Neighbour, Neighbours};
 use outlets::{Ends, Outlets};
-use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{Control, PublisherSpec, SubscriptionSpec, Ways};
 use paceline_proto::guard::{Flood, Hearing};
 use paceline_proto::link::LinkSpec;
@@ -189,16 +189,8 @@ impl Node {
         self.links.len() - 1
     }
 
-    /// Measures the capacity of a link from now on, or follows a fixed one. Ends what the link had before: it is for a link
-    /// without neighbours. Contracts use the stated minimum until the first measurement.
-    pub fn measure_link(&mut self, link: usize, setting: LinkCapacity) {
-        let Some(end) = self.links.get_mut(link) else { return };
-        end.measure(setting);
-        self.control.set_measured(end.name(), true);
-        self.touched = true;
-    }
-
-    /// Begins a link without neighbours anew: it greets the next one at once, however often it has greeted before.
+    /// Begins a link without neighbours anew: it greets the next one at once, however often it has greeted before, and measures
+    /// its capacity from the beginning.
     pub fn renew_link(&mut self, link: usize) {
         if let Some(end) = self.links.get_mut(link) {
             end.renew();

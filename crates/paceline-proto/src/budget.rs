@@ -26,6 +26,38 @@ pub(crate) const SEGMENT_BYTES: u64 = 1_090;
 /// The bytes of a segment's headers on the wire.
 pub(crate) const SEGMENT_OVERHEAD: u64 = 110;
 
+/// The share of the capacity that admission reserves for repairs.
+///
+/// It is a tenth, which repairs may use ahead of samples with a deadline. On a measured link over a carrier that may lose frames, it
+/// follows the loss of the last seconds, from 6 % to a tenth.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct RepairShare(u64);
+
+impl RepairShare {
+    /// 6 %: losses of up to 5 % are repaired before they have been counted.
+    pub const LEAST: Self = Self(60);
+    /// A tenth, the default.
+    pub const MOST: Self = Self(100);
+
+    /// Returns a share in thousandths of the capacity, within the least and the greatest one.
+    #[must_use]
+    pub fn new(per_mille: u64) -> Self {
+        Self(per_mille.clamp(Self::LEAST.0, Self::MOST.0))
+    }
+
+    /// Returns the share in thousandths of the capacity.
+    #[must_use]
+    pub const fn per_mille(self) -> u64 {
+        self.0
+    }
+}
+
+impl Default for RepairShare {
+    fn default() -> Self {
+        Self::MOST
+    }
+}
+
 /// Returns the bytes charged on a link for `payload` bytes of a sample, including segment headers.
 pub(crate) fn counted(payload: u128) -> u128 {
     let segments = payload.div_ceil(u128::from(SEGMENT_BYTES)).max(1);
@@ -40,23 +72,27 @@ pub(crate) fn uncounted(wire: u64) -> usize {
 
 /// Returns the part of a link's capacity for streams. 5 % is reserved for control, and repairs have their own
 /// share.
-pub(crate) fn for_streams(capacity: Capacity, carrier: Carrier) -> Capacity {
+pub(crate) fn for_streams(capacity: Capacity, carrier: Carrier, share: RepairShare) -> Capacity {
     let repairs = match carrier {
         Carrier::Ordered | Carrier::Local => 0,
-        Carrier::Datagrams => repairs_of(capacity).0,
+        Carrier::Datagrams => repairs_of(capacity, share),
     };
     let bits = capacity.bits_per_s();
     Capacity::from_bits_per_s(bits.saturating_sub(bits.div_ceil(CONTROL_SHARE) + repairs))
         .unwrap_or(capacity)
 }
 
-/// Returns the reservation for repairs on a link of `capacity` that retransmits: bits per second, and a burst
-/// of bytes, both on the wire. Repairs use no more than this ahead of others, so contracts are met whatever
-/// is lost.
-pub(crate) fn repairs_of(capacity: Capacity) -> (u64, u64) {
+/// Returns the reservation for repairs on a link of `capacity` that retransmits, in bits per second on the wire.
+fn repairs_of(capacity: Capacity, share: RepairShare) -> u64 {
+    let bits = capacity.bits_per_s();
+    let part = (u128::from(bits) * u128::from(share.per_mille())).div_ceil(1_000);
+    u64::try_from(part).unwrap_or(bits)
+}
+
+/// Returns the burst of bytes on the wire that repairs may send ahead of others, whatever their reservation is.
+fn repair_burst(capacity: Capacity) -> u64 {
     let bytes = capacity.bytes_in(REPAIR_BURST).div_ceil(REPAIR_SHARE);
-    let frame = Carrier::Datagrams.frame_on_wire(capacity);
-    (capacity.bits_per_s().div_ceil(REPAIR_SHARE), bytes + frame)
+    bytes + Carrier::Datagrams.frame_on_wire(capacity)
 }
 
 /// Returns the size on the wire of a piece of control ahead of contracted samples, where a frame occupies
@@ -81,7 +117,7 @@ pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -
         if is_fast(capacity, frame) { capacity.bytes_in(BURST).max(frame) } else { frame };
     let repairs = match carrier {
         Carrier::Ordered | Carrier::Local => 0,
-        Carrier::Datagrams => repairs_of(capacity).1,
+        Carrier::Datagrams => repair_burst(capacity),
     };
     let control = match policy {
         Policy::Edf | Policy::DelayEdd | Policy::Vds | Policy::Dwcs { .. } => 0,
@@ -100,6 +136,17 @@ pub(crate) fn in_the_way(policy: Policy, capacity: Capacity, carrier: Carrier) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contracts_get_the_rest_of_control_and_repairs() {
+        let capacity = Capacity::from_bits_per_s(10_000_000).unwrap();
+        let of = |carrier, share| for_streams(capacity, carrier, share).bits_per_s();
+        assert_eq!(of(Carrier::Datagrams, RepairShare::MOST), 8_500_000);
+        assert_eq!(of(Carrier::Datagrams, RepairShare::LEAST), 8_900_000);
+        assert_eq!(of(Carrier::Ordered, RepairShare::MOST), 9_500_000);
+        assert_eq!(RepairShare::new(0), RepairShare::LEAST);
+        assert_eq!(RepairShare::new(u64::MAX), RepairShare::default());
+    }
 
     #[test]
     fn counted_bytes_give_the_sample_length() {

@@ -53,6 +53,7 @@
 mod admitted;
 mod arrival;
 mod estimator;
+mod fall;
 mod frames;
 mod losses;
 mod probing;
@@ -65,6 +66,7 @@ mod trend;
 
 pub use admitted::AdmittedCapacity;
 pub use estimator::CapacityEstimator;
+pub use fall::CapacityFall;
 pub(crate) use probing::TRAIN_LONGEST;
 pub use setting::{LinkCapacity, LinkCapacityError};
 

@@ -70,6 +70,7 @@ pub use membership::registry::{
 pub use membership::ways::{WayChange, Ways};
 pub use paths::StreamPath;
 
+use crate::budget::RepairShare;
 use crate::carrier::Carrier;
 use crate::classes::ClassTree;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
@@ -184,6 +185,13 @@ impl Control {
         self.follow_links();
     }
 
+    /// Sets the share of a link that admission reserves for repairs on a carrier that may lose frames. Contracts that no longer fit
+    /// end or are reduced, the least important first.
+    pub fn set_repairs(&mut self, link: &str, share: RepairShare) {
+        self.contracts.admission.links.set_repairs(&cut(link), share);
+        self.follow_links();
+    }
+
     /// Sets the classes of a link; `None` removes them. A contract is tested against the guarantee of its
     /// class. Contracts that no longer fit end with the reason.
     pub fn set_classes(&mut self, link: &str, classes: Option<Arc<ClassTree>>) {
@@ -269,10 +277,8 @@ impl Control {
         if before != Some(&hop) {
             self.membership.hops.insert(node, hop.clone());
             // A new neighbour requests the whole record after the digest.
-            let link = hop.link_name.clone();
             self.announce(Change::HopUp(node, hop), fresh.then_some(node));
             self.follow_links();
-            self.foresee(&link);
         }
         self.greet(node);
     }

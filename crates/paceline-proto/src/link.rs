@@ -80,6 +80,7 @@ mod heads;
 mod hop_state;
 mod hops;
 mod limits;
+mod loss_meter;
 mod measure;
 mod pacing;
 mod passages;
@@ -96,6 +97,7 @@ mod streams;
 mod succession;
 mod windows;
 
+pub use crate::budget::RepairShare;
 pub use crate::classes::{
     CLASSES_MAX, ClassError, ClassPolice, ClassTree, DEFAULT, LinkClass, Match, NAME_BYTES_MAX,
     Unguaranteed,

@@ -29,6 +29,8 @@ pub struct RecordedStream {
     /// The path of the contract, from the publisher's node to the recorder. Without a contract, the first path with the most known
     /// capacities; empty in recordings of earlier versions.
     pub hops: Vec<RecordedHop>,
+    /// The later paths, each with its time in nanoseconds since 1970: the capacity of a measured link changes over time.
+    pub later_hops: Vec<(u64, Vec<RecordedHop>)>,
 }
 
 /// The load of a whole recording.
@@ -44,6 +46,8 @@ pub struct RecordedRun {
 
 /// A sample of a lane: its sequence number, its time, and its encoded message.
 type Put = (u32, u64, u64);
+/// The paths of the streams by tag and publisher: that of the contract or the first known one, and the later ones.
+type Paths = BTreeMap<(String, String), (Vec<RecordedHop>, Vec<(u64, Vec<RecordedHop>)>)>;
 
 impl RecordedRun {
     /// Reads a file to its end.
@@ -52,13 +56,13 @@ impl RecordedRun {
     /// [`ReadError`] if not even the start of the file is readable.
     pub fn of<R: Read>(from: R) -> Result<Self, ReadError> {
         let mut run = Self::default();
-        let mut paths: BTreeMap<(String, String), Vec<RecordedHop>> = BTreeMap::new();
+        let mut paths = Paths::new();
         let mut puts: BTreeMap<u16, Vec<Put>> = BTreeMap::new();
         let mut bodies = BTreeMap::new();
         let look = |message: &Message| {
             if message.channel.is_events() {
                 if let Ok(event) = serde_json::from_slice(&message.data) {
-                    run.take(event, &mut paths);
+                    run.take(message.log_time, event, &mut paths);
                 }
             } else if message.channel.is_samples() {
                 let body = bodies.entry(message.id).or_insert_with(|| Survey::body_of(message));
@@ -77,13 +81,14 @@ impl RecordedRun {
             let Some(puts) = puts.remove(id) else { continue };
             let about = |name: &str| lane.channel.metadata.get(name).cloned().unwrap_or_default();
             let key = (lane.channel.topic.clone(), about("publisher"));
-            let hops = || paths.get(&key).cloned().unwrap_or_default();
+            let (hops, later_hops) = paths.get(&key).cloned().unwrap_or_default();
             let stream = streams.entry(key.clone()).or_insert_with(|| RecordedStream {
                 tag: key.0.clone(),
                 node: about("node"),
                 kind: about("kind"),
                 period_us: about("period_us").parse().ok(),
-                hops: hops(),
+                hops,
+                later_hops,
                 ..RecordedStream::default()
             });
             stream.add(puts, is_whole);
@@ -93,22 +98,19 @@ impl RecordedRun {
         Ok(run)
     }
 
-    fn take(
-        &mut self,
-        event: RecordedEvent,
-        paths: &mut BTreeMap<(String, String), Vec<RecordedHop>>,
-    ) {
+    fn take(&mut self, at: u64, event: RecordedEvent, paths: &mut Paths) {
         match event {
             RecordedEvent::Begin { name, asked, .. } => {
                 (self.recorder, self.asked) = (Some(name), Some(asked));
             }
             RecordedEvent::Changed { asked, .. } => self.asked = Some(asked),
             RecordedEvent::Granted { tag, publisher, hops, .. } => {
-                paths.insert((tag, publisher), hops);
+                paths.entry((tag, publisher)).or_default().0 = hops;
             }
             // A contract has its own, with the capacities at its grant.
             RecordedEvent::Path { tag, publisher, hops } => {
-                let path = paths.entry((tag, publisher)).or_default();
+                let (path, later) = paths.entry((tag, publisher)).or_default();
+                later.push((at, hops.clone()));
                 // A measured capacity is unknown at first.
                 if path.is_empty() || capacities(&hops) > capacities(path) {
                     *path = hops;
@@ -193,10 +195,13 @@ mod tests {
             publisher: publisher.clone(),
             hops: vec![RecordedHop::default()],
         };
-        run.take(unknown, &mut paths);
+        run.take(5, unknown, &mut paths);
         for (event, bits) in [(path(1), 1), (path(2), 1), (granted, 3), (path(4), 3)] {
-            run.take(event, &mut paths);
-            assert_eq!(paths[&key], hops(bits));
+            run.take(7, event, &mut paths);
+            assert_eq!(paths[&key].0, hops(bits));
         }
+        let later: Vec<_> =
+            paths[&key].1.iter().map(|(at, hops)| (*at, hops[0].capacity_bits_per_s)).collect();
+        assert_eq!(later, [(5, None), (7, Some(1)), (7, Some(2)), (7, Some(4))]);
     }
 }

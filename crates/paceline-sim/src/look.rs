@@ -6,7 +6,10 @@ use crate::node::SimNode;
 use crate::sink::{Counted, Delivered, Present, Sink};
 use crate::wire::{Wire, WireCounters};
 use crate::world::{LinkIx, World};
-use paceline_proto::control::{BufferUse, Control, Grant, Refusal, SubscriptionSpec};
+use paceline_proto::Form;
+use paceline_proto::control::{
+    Adaptation, BufferUse, Control, Grant, Refusal, SubscriptionSpec, Warning,
+};
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::link::Link;
 use paceline_proto::reason::{Drops, StreamCounters};
@@ -106,6 +109,18 @@ impl World {
     #[must_use]
     pub fn refusals(&self, subscription: Sub) -> &[(PublisherId, Refusal)] {
         &self.sink(subscription).refusals
+    }
+
+    /// Returns the steps that an elastic contract has taken, each with its time and the new form, in order.
+    #[must_use]
+    pub fn steps(&self, subscription: Sub) -> &[(Instant, Form, Adaptation)] {
+        &self.sink(subscription).steps
+    }
+
+    /// Returns the forecasts for the contracts of a subscription, in order.
+    #[must_use]
+    pub fn warnings(&self, subscription: Sub) -> &[(Instant, Warning)] {
+        &self.sink(subscription).warnings
     }
 
     /// Returns the refusals of spares that were reported to a subscription with contracts in force, in order.

@@ -118,7 +118,8 @@ impl SimNode {
         }
         next.former = self.former.iter().copied().chain([self.id()]).collect();
         for link in self.node.links() {
-            next.add_link(link.name(), link.spec().clone());
+            let place = next.add_link(link.name(), link.spec().clone());
+            link.setting().into_iter().for_each(|setting| next.node.measure(place, setting));
         }
         mem::replace(self, next)
     }
@@ -287,6 +288,17 @@ impl SimNode {
                 let sink = self.sinks.get_mut(&refusal.subscription);
                 _ = sink.map(|sink| sink.unspared.push(refusal));
             }
+            ControlOutput::Warned { subscription, warning, .. } => {
+                if let Some(sink) = self.sinks.get_mut(&subscription) {
+                    sink.warnings.push((self.at, warning));
+                }
+            }
+            ControlOutput::Changed { subscription, spec, adaptation } => {
+                let Some((sink, step)) = self.sinks.get_mut(&subscription).zip(adaptation) else {
+                    return;
+                };
+                sink.steps.push((self.at, spec.form, *step));
+            }
             ControlOutput::Asked { request, from, .. } => {
                 let answer = Bytes::from_static(b"answer");
                 self.node.control_mut().answer(now, request, from, answer);
@@ -296,10 +308,8 @@ impl SimNode {
             ControlOutput::Send { .. }
             | ControlOutput::Install { .. }
             | ControlOutput::Excess { .. }
-            | ControlOutput::Warned { .. }
             | ControlOutput::Allotted { .. }
             | ControlOutput::Surveyed { .. }
-            | ControlOutput::Changed { .. }
             | ControlOutput::InForce { .. }
             | ControlOutput::ChangeRefused { .. }
             | ControlOutput::Denied { .. }

@@ -6,6 +6,7 @@
 //! row by row. [`oracles`] checks the invariants of any record.
 
 mod check;
+mod course;
 mod file;
 mod oracle;
 mod plan;
@@ -15,12 +16,13 @@ mod run;
 mod summary;
 mod values;
 
+pub use course::CapacityCourse;
 pub use oracle::oracles;
 pub use plan::{
     COOL_DOWN, Content, Fault, FaultKind, Lifetime, NodePlan, Plan, Protocol, PublisherPlan,
     SubscriberPlan, Wiring,
 };
 pub use problems::Problems;
-pub use record::{Carried, Published, ReceivedSample, Record, Streamed, SubscriberRecord};
+pub use record::{Carried, Published, ReceivedSample, Record, Steps, Streamed, SubscriberRecord};
 pub use run::run;
 pub use summary::{DelayQuantiles, FaultRow, Flow, LinkRow, StreamRow, Summary, Windows};

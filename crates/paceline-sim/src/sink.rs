@@ -3,7 +3,8 @@
 use crate::ages::AgeHistogram;
 use paceline_node::deliver::{Delivery, TakenSample};
 use paceline_node::{Sample, SubscriptionAccount};
-use paceline_proto::control::{Grant, Refusal, SubscriptionSpec};
+use paceline_proto::Form;
+use paceline_proto::control::{Adaptation, Grant, Refusal, SubscriptionSpec, Warning};
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::Drops;
 use paceline_proto::sample::Kind;
@@ -74,6 +75,10 @@ pub(super) struct Sink {
     past: Past,
     pub(super) publishers: Vec<PublisherId>,
     pub(super) refusals: Vec<(PublisherId, Refusal)>,
+    /// The steps of an elastic contract, each with the time and the new form.
+    pub(super) steps: Vec<(Instant, Form, Adaptation)>,
+    /// The forecasts for its contracts.
+    pub(super) warnings: Vec<(Instant, Warning)>,
     /// The refusals of spares of contracts in force.
     pub(super) unspared: Vec<Refusal>,
     /// Publishers on paths without a capacity, where nothing can be reserved.
@@ -97,6 +102,8 @@ impl Sink {
             past: Past::default(),
             publishers: Vec::new(),
             refusals: Vec::new(),
+            steps: Vec::new(),
+            warnings: Vec::new(),
             unspared: Vec::new(),
             unlimited: BTreeSet::new(),
             grants: BTreeMap::new(),

@@ -8,11 +8,12 @@ use crate::random::Random;
 use crate::sink::{QUEUE_SAMPLES, Sink};
 use crate::wire::{Item, Wire, WireSpec};
 use bytes::Bytes;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::form::Form;
 use paceline_proto::ids::{NodeId, PublisherId, SubscriptionId};
 use paceline_proto::link::LinkSpec;
-use paceline_sched::{Duration, Instant};
+use paceline_sched::{Capacity, Duration, Instant};
 use std::sync::Arc;
 
 /// The interval at which the transport announces nodes to absent neighbours. Live nodes redial a lost
@@ -118,6 +119,20 @@ impl World {
         if let Some(name) = node.links().get(at.link).map(|link| link.name().to_owned()) {
             node.control_mut().set_buffer(&name, bytes);
         }
+    }
+
+    /// Measures the capacity of a link within the range of `setting`, which must not be a fixed one
+    /// ([`Node::measure`](paceline_node::Node::measure)).
+    pub fn measure(&mut self, at: LinkIx, setting: LinkCapacity) {
+        self.node_mut(at.node).node.measure(at.link, setting);
+        self.touch(at.node);
+    }
+
+    /// Changes the capacity that a node assumes for a link, which is not measured. The wire stays as it is.
+    pub fn set_capacity(&mut self, at: LinkIx, capacity: Capacity) {
+        let now = self.local(at.node);
+        self.node_mut(at.node).node.set_capacity(now, at.link, capacity);
+        self.touch(at.node);
     }
 
     /// Adds a wire between two links: `there` leads from `a` to `b`, `back` from `b` to `a`. Returns the

@@ -61,7 +61,7 @@ fn record() -> Record {
     Record {
         start,
         published: vec![Published { publisher: 0, id: ID, at: published }],
-        received: vec![SubscriberRecord { arrivals, drops, refusals: Vec::new() }],
+        received: vec![SubscriberRecord { arrivals, drops, ..SubscriberRecord::default() }],
         links: vec![[Carried { bytes: 25_000, lost: Some(3) }, Carried { bytes: 500, lost: None }]],
         dropped: vec![[drops, Drops::default()]],
         streams: vec![Streamed { link: 0, direction: 0, publisher: 0, counters }],

@@ -123,7 +123,10 @@ fn repaired(node: &str, link: &str, row: Repairs) -> String {
     let pieces = show::count(usize::try_from(row.repeated).unwrap_or(usize::MAX), "piece");
     let samples = show::count(usize::try_from(row.given_up).unwrap_or(usize::MAX), "sample");
     let bytes = row.repeated_bytes;
-    format!("{node}.{link}: {pieces} retransmitted ({bytes} bytes), {samples} given up")
+    let share = row.share_per_mille.div_ceil(10);
+    format!(
+        "{node}.{link}: {pieces} retransmitted ({bytes} bytes), {samples} given up, {share} % of the link reserved for that"
+    )
 }
 
 fn muted(node: &str, link: &str, peer: &str, row: &MutedStatus) -> String {
@@ -470,7 +473,7 @@ robot.thin  operator  robot/camera  5 Hz at 160x120       50    47     1  2, 42 
 
 operator robot/**: as requested, 47 of 50 in 10 s, 3 lost, 1 late: 3 of 50 lost on link 'thin' of 'robot' (superseded)
 robot.thin: contracts reserve 400 kbit/s, and stay valid down to 1.10 Mbit/s
-robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up
+robot.thin: 41 pieces retransmitted (10332 bytes), 1 sample given up, 6 % of the link reserved for that
 robot.thin: slow link, operator counts as down after 6.30 s of silence
 robot.thin: operator is muted (control flood): 2 times, 900 of its messages dropped";
         let text = tables(&StatusDocument::new(status()));

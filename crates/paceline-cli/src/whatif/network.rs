@@ -2,12 +2,13 @@
 
 use super::change::{Changes, of_hertz};
 use anyhow::anyhow;
-use paceline::{Capacity, Late, Pattern, Tag};
+use paceline::{Capacity, Late, LinkCapacity, Pattern, Tag};
 use paceline_record::{Asked, RecordedRun, RecordedStream};
 use paceline_sched::Duration;
 use paceline_sim::impair::Impairment;
 use paceline_sim::scenario::{
-    Content, Lifetime, NodePlan, Plan, Protocol, PublisherPlan, SubscriberPlan, Wiring,
+    CapacityCourse, Content, Fault, FaultKind, Lifetime, NodePlan, Plan, Protocol, PublisherPlan,
+    SubscriberPlan, Wiring,
 };
 use paceline_tool::{exit, show};
 use std::collections::BTreeSet;
@@ -129,7 +130,8 @@ impl Network {
         }
         let next = path.iter().skip(1).map(|(name, _, _)| *name).chain([recorder]);
         for ((from, link, capacity), to) in path.iter().zip(next.collect::<Vec<_>>()) {
-            self.connect((from, to), (*link, *capacity), changes);
+            let later = link.map(|link| course(stream, (from, link), first)).unwrap_or_default();
+            self.connect((from, to), (*link, *capacity, later), changes);
         }
         let node = self.node(path.first().map_or(source, |(name, _, _)| *name));
         let bytes = stream.samples.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0);
@@ -154,7 +156,7 @@ impl Network {
     fn connect(
         &mut self,
         (from, to): (&str, &str),
-        (link, recorded): (Option<&str>, Option<u64>),
+        (link, recorded, later): (Option<&str>, Option<u64>, Vec<(Duration, Capacity)>),
         changes: &Changes,
     ) {
         let between = [self.node(from), self.node(to)];
@@ -172,6 +174,12 @@ impl Network {
         let recorded = recorded.and_then(|bits| Capacity::from_bits_per_s(bits).ok());
         let policy = changes.discipline.unwrap_or_default();
         let capacity = changed.map(|change| change.capacity).or(recorded);
+        if changed.is_none() && later.len() > 1 {
+            let (at, course) = (Duration::ZERO, CapacityCourse::recorded(later));
+            let what = FaultKind::Capacity(between, course);
+            self.plan.faults.push(Fault { at, until: None, what });
+        }
+        let capacity = capacity.map(LinkCapacity::Fixed);
         let (protocol, wire) = (Protocol::default(), Impairment::NONE);
         self.plan.links.push(Wiring { between, capacity, policy, protocol, wire });
         self.links.push(format!("{name} from {from} to {to}"));
@@ -202,6 +210,27 @@ impl Network {
         }
         Ok(())
     }
+}
+
+/// Returns the capacities of a link over time since the first sample, as they were measured.
+fn course(
+    stream: &RecordedStream,
+    (from, link): (&str, &str),
+    first: u64,
+) -> Vec<(Duration, Capacity)> {
+    let mut course: Vec<(Duration, Capacity)> = Vec::new();
+    for (at, hops) in &stream.later_hops {
+        let hop = hops.iter().find(|hop| hop.name == from && hop.link == link);
+        let bits = hop.and_then(|hop| hop.capacity_bits_per_s);
+        let Some(Ok(capacity)) = bits.map(Capacity::from_bits_per_s) else { continue };
+        let at = Duration::from_nanos(at.saturating_sub(first));
+        if course.last().is_none_or(|(_, last)| *last != capacity) {
+            // Of several before the first sample, the last one counts.
+            course.retain(|(before, _)| *before < at);
+            course.push((at, capacity));
+        }
+    }
+    course
 }
 
 /// Returns the declared period, or else the mean time between samples.

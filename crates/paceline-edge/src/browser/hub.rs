@@ -54,8 +54,8 @@ pub struct BrowserHub {
     sessions: BTreeMap<SessionId, Session>,
     /// The sessions by the links of the gate.
     by_link: BTreeMap<usize, SessionId>,
-    /// Links of former sessions.
-    free_links: Vec<usize>,
+    /// Links of former sessions, with their settings.
+    free_links: Vec<(usize, LinkCapacity, Carrier)>,
     next: u32,
     outputs: VecDeque<HubOutput>,
     report_at: Instant,
@@ -113,11 +113,7 @@ impl BrowserHub {
         }
         let session = SessionId(self.next);
         self.next = self.next.wrapping_add(1);
-        let link = self.free_links.pop().unwrap_or_else(|| {
-            let name = format!("browser-{}", self.gate.links().len());
-            self.gate.add_link(&name, LinkSpec { carrier, ..LinkSpec::default() })
-        });
-        self.gate.measure_link(link, capacity);
+        let link = self.link(capacity, carrier);
         self.gate.handle_neighbour(now, link, id);
         self.by_link.insert(link, session);
         let mut new = Session::new(now, (id, self.gate.id()), name, link);
@@ -134,7 +130,27 @@ impl BrowserHub {
         let Some(ended) = self.sessions.remove(&session) else { return };
         self.gate.remove_neighbour(now, ended.link, ended.node.id());
         self.by_link.remove(&ended.link);
-        self.free_links.push(ended.link);
+        let Some(end) = self.gate.links().get(ended.link) else { return };
+        if let Some(capacity) = end.setting() {
+            self.free_links.push((ended.link, capacity, end.spec().carrier));
+        }
+    }
+
+    /// Returns a link for a browser: one of a browser that has left, or a new one.
+    fn link(&mut self, capacity: LinkCapacity, carrier: Carrier) -> usize {
+        let fits =
+            |(_, its, on): &(usize, LinkCapacity, Carrier)| *its == capacity && *on == carrier;
+        if let Some(at) = self.free_links.iter().position(fits) {
+            let (link, ..) = self.free_links.swap_remove(at);
+            self.gate.renew_link(link);
+            return link;
+        }
+        let name = format!("browser-{}", self.gate.links().len());
+        let first = Some(capacity.first());
+        let spec = LinkSpec { carrier, capacity: first, ..LinkSpec::default() };
+        let link = self.gate.add_link(&name, spec);
+        self.gate.measure(link, capacity);
+        link
     }
 
     /// Returns the number of browsers.
@@ -311,7 +327,8 @@ impl BrowserHub {
         let mut moved = false;
         for (id, session) in &mut self.sessions {
             let Some(until) = session.unmeasured_until else { continue };
-            let measured = self.gate.links().get(session.link).is_some_and(NodeLink::is_measured);
+            let measured =
+                self.gate.links().get(session.link).is_some_and(NodeLink::has_measurement);
             if measured || until <= now {
                 session.unmeasured_until = None;
                 self.outputs.push_back(HubOutput::Ready(*id));

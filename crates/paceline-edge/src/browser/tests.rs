@@ -94,7 +94,11 @@ impl World {
                         self.messages.push(bytes);
                     }
                     HubOutput::Readers(_, readers) => self.readers.push(readers),
-                    HubOutput::Event(_, event) => self.events.push(*event),
+                    HubOutput::Event(_, event) => {
+                        if !matches!(*event, BrowserEvent::Link(_)) {
+                            self.events.push(*event);
+                        }
+                    }
                     HubOutput::Ready(_) => self.ready_at = Some(now),
                     HubOutput::Stalled(_) => panic!("it reads"),
                 }

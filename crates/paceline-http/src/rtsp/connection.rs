@@ -1,12 +1,10 @@
 //! The connection of one player: its requests, and the packets that it receives.
 
 use super::output::Output;
+use super::refusal::{refusal, wishes};
 use super::sending::{Departure, TrackSender};
 use super::udp::{HeadedPacket, UdpPair};
-use crate::feeds::{
-    ANSWER_WITHIN, Accepted, FeedFault, FeedFaultKind, FeedLease, FeedStage, FeedWish, Hub,
-    LeftOut, Outlet,
-};
+use crate::feeds::{ANSWER_WITHIN, Accepted, FeedLease, FeedStage, Hub, LeftOut, Outlet};
 use crate::slots::{Client, Slot};
 use paceline_edge::{
     Challenge, DescribedSamples, Login, PlayerAnswer, PlayerMessage, PlayerReader, PlayerReport,
@@ -534,32 +532,6 @@ impl Connection {
             }
         }
         tracing::info!("RTSP: player {} left {}: {why}; {text}", self.from, self.tag());
-    }
-}
-
-/// Returns the tags of an address with the options for each.
-fn wishes(target: &PlayerTarget) -> Vec<FeedWish> {
-    let own = (target.tag.clone(), target.query.clone());
-    let all = std::iter::once(own).chain(target.sound.clone());
-    all.map(|(tag, query)| FeedWish { tag, query }).collect()
-}
-
-/// Returns the answer for a request that is not served. Players show the beginning only, so the address that a path would grant
-/// comes first.
-fn refusal(fault: &FeedFault, target: &PlayerTarget) -> PlayerAnswer {
-    let status = match fault.kind {
-        FeedFaultKind::Request => PlayerStatus::ParameterNotUnderstood,
-        FeedFaultKind::Missing => PlayerStatus::NotFound,
-        FeedFaultKind::Format => PlayerStatus::UnsupportedMediaType,
-        FeedFaultKind::Refused => PlayerStatus::NotEnoughBandwidth,
-        FeedFaultKind::Unavailable => PlayerStatus::ServiceUnavailable,
-    };
-    let why = &fault.why;
-    match fault.offers.first() {
-        Some(flags) => {
-            PlayerAnswer::refusal(status, &format!("try {} ({why})", target.with_flags(flags)))
-        }
-        None => PlayerAnswer::refusal(status, why),
     }
 }
 

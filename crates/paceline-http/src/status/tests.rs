@@ -118,7 +118,7 @@ fn expected_link() -> serde_json::Value {
             "dropped": { "superseded": 3 },
         }],
         "muted": [{ "peer": "000000000000000b", "flood": "control", "muted": true, "times": 2, "dropped": 900 }],
-        "repairs": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1 },
+        "repairs": { "repeated": 41, "repeated_bytes": 10_332, "given_up": 1, "share_per_mille": 60 },
         "buffer": { "reserved_bytes": 23_140, "bytes": 256_000_000, "greatest_bytes": 13_140 },
         "closed": {
             "offered": 0, "sent": 0, "bytes": 0, "late": 0, "violations": 0, "aborted": 0,

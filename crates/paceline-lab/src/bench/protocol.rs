@@ -4,7 +4,9 @@
 //! for `go` on its standard input. It ends at `stop` or when its input is closed, so that it does
 //! not outlive its parent.
 
+use paceline_sim::scenario::Steps;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The system that carries the samples.
@@ -174,6 +176,8 @@ pub(super) struct Report {
     pub(super) drops: Vec<(usize, usize, u64)>,
     /// Refusals: subscriber, publisher, reason.
     pub(super) refusals: Vec<(usize, PublisherKey, String)>,
+    /// The steps of elastic contracts, by subscriber.
+    pub(super) steps: BTreeMap<usize, Steps>,
     pub(super) streams: Vec<Stream>,
     /// Samples that closed streams did not send, per link: index of the reason, number of samples.
     pub(super) closed: Vec<(String, Vec<(usize, u64)>)>,
@@ -336,7 +340,8 @@ pub(super) struct NetLink {
     pub(super) name: String,
     pub(super) listen: Option<String>,
     pub(super) connect: Option<String>,
-    pub(super) capacity: Option<u64>,
+    /// The capacity as in a configuration.
+    pub(super) capacity: Option<String>,
     pub(super) policy: String,
     /// The certificate, the key and the authority of the node, on links over QUIC.
     pub(super) tls: Option<[PathBuf; 3]>,

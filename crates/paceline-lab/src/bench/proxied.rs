@@ -90,7 +90,7 @@ fn start(
             name: format!("link{number}"),
             listen: None,
             connect: None,
-            capacity: conditions.capacity_bits_per_s,
+            capacity: conditions.capacity_bits_per_s.map(|bits| format!("{bits}bit")),
             policy: Policy::default().name().to_owned(),
             tls: None,
             multicast: None,

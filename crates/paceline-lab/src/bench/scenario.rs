@@ -9,6 +9,8 @@ mod net;
 mod road;
 pub(super) mod trust;
 
+pub(super) use net::link_name;
+
 use super::report::Report;
 use super::{OutputArgs, interrupt, netns};
 use anyhow::Result;

@@ -103,7 +103,7 @@ fn links(host: usize, certificates: &Certificates, has_groups: bool) -> Vec<NetL
         name: name.to_owned(),
         listen: None,
         connect: None,
-        capacity: Some(CAPACITY_BITS_PER_S),
+        capacity: Some(format!("{CAPACITY_BITS_PER_S}bit")),
         policy: Policy::default().name().to_owned(),
         tls: Some(certificates.files(&self::name(host))),
         multicast: has_groups.then(|| RANGE.to_owned()),

@@ -2,7 +2,6 @@
 //!
 //! The paper's column has only figures that its text states: its curves have no values.
 
-mod chart;
 mod offsets;
 mod spacing;
 mod threads;

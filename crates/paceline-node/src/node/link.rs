@@ -1,15 +1,16 @@
 //! A link of a node: the frames of its neighbours, and the queues of its streams.
 
 use super::queue::{STREAM_QUEUE_MAX, StreamQueue, StreamQueues};
+use crate::capacity::CapacityFollower;
 use core::ops::Bound;
-use paceline_proto::capacity::{AdmittedCapacity, LinkCapacity};
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::plan::SourceKey;
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::RawSample;
 use paceline_proto::{NodeId, ProbeInterval};
+use paceline_sched::Instant;
 use paceline_sched::discipline::StreamIndex;
-use paceline_sched::{Capacity, Instant};
 
 /// A link of a [`Node`](super::Node) with its queues.
 #[derive(Debug)]
@@ -17,6 +18,9 @@ pub struct NodeLink {
     pub(super) name: String,
     pub(super) spec: LinkSpec,
     pub(super) link: Link,
+    /// The capacity as configured: a number, or the range of a measured one.
+    pub(super) setting: Option<LinkCapacity>,
+    pub(super) follower: CapacityFollower,
     pub(super) queues: StreamQueues,
     /// Replaced streams that still send their backlog.
     pub(super) retired: Vec<Retired>,
@@ -24,10 +28,8 @@ pub struct NodeLink {
     pub(super) touched: bool,
     /// The time of the next service without input.
     pub(super) wake: Instant,
-    /// The part of a measured capacity that admission may use; `None` if the capacity is not measured.
-    admitted: Option<AdmittedCapacity>,
-    /// The capacity was measured at least once.
-    is_measured: bool,
+    /// A measurement was admitted at least once.
+    pub(super) has_measurement: bool,
 }
 
 /// A replaced stream, and the latest instant to close it.
@@ -44,45 +46,35 @@ impl NodeLink {
         Self {
             name,
             link: Link::new(spec.clone()),
+            setting: spec.capacity.map(LinkCapacity::Fixed),
             spec,
+            follower: CapacityFollower::default(),
             queues: StreamQueues::default(),
             retired: Vec::new(),
             touched: true,
             wake: Instant::FAR,
-            admitted: None,
-            is_measured: false,
+            has_measurement: false,
         }
     }
 
-    /// Measures the capacity from now on.
-    pub(super) fn measure(&mut self, setting: LinkCapacity) {
-        self.spec.capacity = Some(setting.first());
-        self.link = Link::new(self.spec.clone());
-        self.link.measure(setting);
-        self.link.set_stamping(true);
-        self.admitted = Some(AdmittedCapacity::new(setting.guaranteed()));
-        self.is_measured = false;
-        self.touched = true;
-    }
-
-    /// Begins the link anew.
+    /// Begins the link anew, and its measurement.
     pub(super) fn renew(&mut self) {
+        if let Some(setting) = self.setting {
+            self.spec.capacity = Some(setting.first());
+        }
         self.link = Link::new(self.spec.clone());
+        if let Some(setting) = self.setting.filter(LinkCapacity::is_measured) {
+            self.link.measure(setting);
+            self.follower = CapacityFollower::new(Some(setting));
+        }
+        self.has_measurement = false;
         self.touched = true;
     }
 
-    /// Returns the capacity that admission may use from now on, if a measurement has changed it.
-    pub(super) fn poll_capacity(&mut self, now: Instant) -> Option<Capacity> {
-        let admitted = self.admitted.as_mut()?;
-        let found = admitted.follow(now, &self.link.estimate()?)?;
-        self.is_measured = true;
-        Some(found)
-    }
-
-    /// Returns true once a measurement of the capacity may be used for contracts.
+    /// Returns true once contracts may use a measurement of the capacity.
     #[must_use]
-    pub const fn is_measured(&self) -> bool {
-        self.is_measured
+    pub const fn has_measurement(&self) -> bool {
+        self.has_measurement
     }
 
     /// Returns the name of the link.
@@ -91,7 +83,17 @@ impl NodeLink {
         &self.name
     }
 
-    /// Returns the properties with which the link was added.
+    /// Returns the capacity as configured; `None` for a link without one.
+    #[must_use]
+    pub const fn setting(&self) -> Option<LinkCapacity> {
+        self.setting
+    }
+
+    pub(super) fn is_measured(&self) -> bool {
+        self.setting.is_some_and(|setting| setting.is_measured())
+    }
+
+    /// Returns the properties with which the link was added, with its present capacity.
     #[must_use]
     pub const fn spec(&self) -> &LinkSpec {
         &self.spec

@@ -6,7 +6,7 @@ use crate::install::WantedOutputs;
 use paceline_proto::NodeId;
 use paceline_proto::control::{ControlOutput, HopInfo, WayChange};
 use paceline_proto::link::LinkEvent;
-use paceline_sched::{Capacity, Instant};
+use paceline_sched::Instant;
 use std::mem;
 
 /// The most rounds of an iteration. Further work waits for the next one, so that a driver gets its turn.
@@ -89,10 +89,8 @@ impl Node {
         let mut moved = end.drain_all(now);
         end.link.handle_timeout(now);
         moved |= self.handle_link_events(now, link);
+        moved |= self.follow_capacity(now, link);
         self.close_retired(now, link);
-        if let Some(capacity) = self.links.get_mut(link).and_then(|end| end.poll_capacity(now)) {
-            self.apply_capacity(now, link, capacity);
-        }
         let Some(end) = self.links.get_mut(link) else { return moved };
         let Some(neighbours) = self.neighbours.get_mut(link) else { return moved };
         neighbours.part(|node| end.link.epoch(node) == 0);
@@ -133,23 +131,9 @@ impl Node {
         }
     }
 
-    /// Lets admission test every contract on the link again with this capacity.
-    fn apply_capacity(&mut self, now: Instant, link: usize, capacity: Capacity) {
-        let Some(end) = self.links.get_mut(link) else { return };
-        end.spec.capacity = Some(capacity);
-        for node in self.ways.behind(link) {
-            // The path to the node may move to or from this link. If it stays here, its capacity has changed.
-            let mut change = self.ways.up(node, link, Some(capacity));
-            if change == WayChange::Same && self.ways.link(node) == Some(link) {
-                change = WayChange::Up(link);
-            }
-            self.change_path(now, node, change);
-        }
-    }
-
     /// Notifies control of a changed path to a neighbour. Streams on a link no longer in use are closed
     /// before streams on the new link are opened.
-    fn change_path(&mut self, now: Instant, node: NodeId, change: WayChange) {
+    pub(super) fn change_path(&mut self, now: Instant, node: NodeId, change: WayChange) {
         if matches!(change, WayChange::Moved(_) | WayChange::Down) {
             self.control.handle_hop_down(now, node);
             self.take_outputs(now);

@@ -132,7 +132,7 @@ pub struct MeasuredCapacity {
     pub low_bits_per_s: u64,
     /// The optimistic end; null if nothing bounds the capacity.
     pub high_bits_per_s: Option<u64>,
-    /// The part of it that contracts may use: 95 % of the conservative end, of the last 2 s after a rise.
+    /// The part of it that contracts may use: 95 % of the conservative end, of the last second or two after a rise.
     pub contracts_bits_per_s: u64,
 }
 
@@ -201,10 +201,14 @@ pub struct Repairs {
     pub repeated_bytes: u64,
     /// Samples that could no longer arrive in time.
     pub given_up: u64,
+    /// The share of the capacity that is reserved for retransmission, in thousandths: it follows the loss of a measured link. 0 on
+    /// links that keep order.
+    pub share_per_mille: u64,
 }
 
 impl From<MendCounters> for Repairs {
-    fn from(MendCounters { repeated, repeated_bytes, given_up }: MendCounters) -> Self {
-        Self { repeated, repeated_bytes, given_up }
+    fn from(counters: MendCounters) -> Self {
+        let MendCounters { repeated, repeated_bytes, given_up, share_per_mille } = counters;
+        Self { repeated, repeated_bytes, given_up, share_per_mille }
     }
 }

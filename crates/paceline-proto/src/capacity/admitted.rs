@@ -1,5 +1,6 @@
 //! The part of a measured capacity that contracts may use.
 
+use super::fall::{CapacityFall, FallTrend};
 use super::{CapacityEstimate, CapacityState};
 use paceline_sched::{Capacity, Duration, Instant};
 
@@ -7,12 +8,15 @@ use paceline_sched::{Capacity, Duration, Instant};
 const USED: u64 = 95;
 /// A capacity that grew by less than this, in percent, changes nothing.
 const GROWN: u64 = 110;
-/// A capacity must have grown for this time, so that one that flaps does not grant and end contracts in turn.
-const GROWS_FOR: Duration = Duration::from_secs(2);
+/// A capacity must have grown for this time, so that one that flaps does not grant and end contracts in turn: if the last
+/// measurements agree, and otherwise.
+const GROWS_FOR: Duration = Duration::from_secs(1);
+const GROWS_FOR_DIFFERING: Duration = Duration::from_secs(2);
 /// Measurements that still differ after this time are used.
 const SETTLES: Duration = Duration::from_millis(1_200);
 
-/// The capacity that admission uses for a measured link: it falls at once, and grows when the link had more for 2 s.
+/// The capacity that admission uses for a measured link: it falls at once, and grows when the link had more for 1 s, or for 2 s
+/// while the measurements differ.
 ///
 /// ```
 /// use paceline_proto::capacity::{AdmittedCapacity, CapacityEstimate, CapacityState};
@@ -26,9 +30,9 @@ const SETTLES: Duration = Duration::from_millis(1_200);
 /// assert_eq!(admitted.follow(at(20), &found(2_000_000)).unwrap().bits_per_s(), 1_900_000);
 /// assert_eq!(admitted.follow(at(30), &found(8_000_000)), None);
 /// assert_eq!(admitted.follow(at(1_000), &found(6_000_000)), None);
-/// assert_eq!(admitted.follow(at(2_030), &found(9_000_000)).unwrap().bits_per_s(), 5_700_000);
+/// assert_eq!(admitted.follow(at(1_030), &found(9_000_000)).unwrap().bits_per_s(), 5_700_000);
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct AdmittedCapacity {
     /// The stated minimum, which is admitted without a measurement.
     min: u64,
@@ -37,6 +41,9 @@ pub struct AdmittedCapacity {
     first: Option<Instant>,
     /// The time since which the capacity is higher, and the least one since then.
     higher: Option<(Instant, u64)>,
+    trend: FallTrend,
+    /// A fall that was not returned yet.
+    fall: Option<CapacityFall>,
 }
 
 impl AdmittedCapacity {
@@ -44,11 +51,23 @@ impl AdmittedCapacity {
     #[must_use]
     pub fn new(min: Option<Capacity>) -> Self {
         let min = min.map_or(0, Capacity::bits_per_s);
-        Self { min, present: 0, first: None, higher: None }
+        let trend = FallTrend::default();
+        Self { min, present: 0, first: None, higher: None, trend, fall: None }
+    }
+
+    /// Returns the fall that the last estimates show, at most ten times in a second; `None` if the capacity does not fall.
+    pub const fn poll_fall(&mut self) -> Option<CapacityFall> {
+        self.fall.take()
     }
 
     /// Processes an estimate. Returns the capacity for admission if it changes.
     pub fn follow(&mut self, now: Instant, found: &CapacityEstimate) -> Option<Capacity> {
+        if self.trend.note(now, found) {
+            let (bits_per_s, least_bits_per_s) = (found.low / 100 * USED, self.min);
+            let loses = self.trend.loses_per_s();
+            self.fall =
+                loses.map(|loses_per_s| CapacityFall { bits_per_s, loses_per_s, least_bits_per_s });
+        }
         match found.state {
             // Nothing is known of the capacity. Contracts that stay are broken by an outage, not by admission.
             CapacityState::Unknown | CapacityState::Outage => {
@@ -70,7 +89,8 @@ impl AdmittedCapacity {
         let (since, least) = self.higher.unwrap_or((now, used));
         let least = least.min(used);
         self.higher = Some((since, least));
-        if now.since(since) < GROWS_FOR {
+        let agree = found.state == CapacityState::Stable;
+        if now.since(since) < if agree { GROWS_FOR } else { GROWS_FOR_DIFFERING } {
             return None;
         }
         self.higher = None;
@@ -120,7 +140,7 @@ mod tests {
 
     proptest! {
         /// The capacity of admission never exceeds the conservative end for longer than a call, and changes upwards at most
-        /// each 2 s.
+        /// each second.
         #[test]
         fn a_capacity_that_flaps_grows_rarely(
             steps in prop::collection::vec((1..300u64, 100_000..20_000_000u64), 1..300),
@@ -133,7 +153,7 @@ mod tests {
                 if let Some(new) = admitted.follow(at, &found(low, CapacityState::Stable)) {
                     let new = new.bits_per_s();
                     if present > 0 && new > present {
-                        prop_assert!(grew.is_none_or(|grew| now >= grew + 2_000));
+                        prop_assert!(grew.is_none_or(|grew| now >= grew + 1_000));
                         grew = Some(now);
                     }
                     present = new;

@@ -99,6 +99,8 @@ pub struct CapacityEstimator {
     /// The mean queue in nanoseconds that is not explained by our own bytes: mostly jitter.
     noise: u64,
     contradictions: u64,
+    /// Frames that have arrived, and lost ones.
+    counted: (u64, u64),
 }
 
 impl CapacityEstimator {
@@ -134,6 +136,7 @@ impl CapacityEstimator {
             doubtful: false,
             noise: 0,
             contradictions: 0,
+            counted: (0, 0),
         }
     }
 
@@ -162,11 +165,12 @@ impl CapacityEstimator {
             self.contradictions = self.contradictions.saturating_add(1);
             return;
         }
-        let Self { frames, trains, losses, delivered, .. } = self;
+        let Self { frames, trains, losses, delivered, counted, .. } = self;
         let mut progress = false;
         let last = frames.arrive(range, |frame| {
             progress = true;
             *delivered = delivered.saturating_add(frame.bytes);
+            counted.0 += 1;
             trains.count(frame);
             losses.note_arrived(frame.bytes);
         });
@@ -188,6 +192,7 @@ impl CapacityEstimator {
         self.pass(now);
         if let Some(bytes) = self.frames.lose(number) {
             self.losses.note_lost(bytes);
+            self.counted.1 += 1;
         }
     }
 
@@ -222,6 +227,12 @@ impl CapacityEstimator {
     #[must_use]
     pub const fn contradictions(&self) -> u64 {
         self.contradictions
+    }
+
+    /// Returns the numbers of frames that have arrived, and of those that counted as lost; some of these may have arrived later.
+    #[must_use]
+    pub const fn frames(&self) -> (u64, u64) {
+        self.counted
     }
 
     /// Returns the present estimate.

@@ -2,6 +2,8 @@
 //!
 //! The estimate is the maximum of a window, as the bottleneck bandwidth of BBR (Cardwell et al., 2016). The window is counted in
 //! measurements, not in time: an idle or half-used link adds none, so its estimate stays.
+//!
+//! The results are computed with each measurement, because every frame that is sent or acknowledged reads them.
 
 use std::collections::VecDeque;
 
@@ -19,6 +21,8 @@ const AGREES: u64 = 75;
 #[derive(Debug, Default)]
 pub(super) struct RateSamples {
     rates: VecDeque<u64>,
+    /// The greatest measurement, and the conservative end; `None` before the first measurement.
+    interval: Option<(u64, u64)>,
     /// The last stressed measurement was delivered as fast as it was sent, so the capacity may be much higher.
     unlimited: bool,
 }
@@ -31,6 +35,7 @@ impl RateSamples {
         }
         self.rates.push_back(rate.max(1));
         self.unlimited = false;
+        self.interval = self.measured();
     }
 
     /// Adds a lower bound of the capacity. It changes the estimate only if it exceeds it.
@@ -49,7 +54,7 @@ impl RateSamples {
 
     /// Returns the maximum; `None` before the first measurement.
     pub(super) fn estimate(&self) -> Option<u64> {
-        self.rates.iter().copied().max()
+        self.interval.map(|(estimate, _)| estimate)
     }
 
     /// Returns `true` if the window is full of measurements that agree.
@@ -60,12 +65,18 @@ impl RateSamples {
 
     /// Returns the conservative end: the estimate, less 5 % and half of the distance to the median.
     pub(super) fn low(&self) -> Option<u64> {
-        let estimate = self.estimate()?;
-        let mut sorted: Vec<u64> = self.rates.iter().copied().collect();
+        self.interval.map(|(_, low)| low)
+    }
+
+    fn measured(&self) -> Option<(u64, u64)> {
+        let estimate = self.rates.iter().copied().max()?;
+        let mut sorted = [u64::MAX; KEPT];
+        sorted.iter_mut().zip(&self.rates).for_each(|(place, rate)| *place = *rate);
         sorted.sort_unstable();
-        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(estimate);
-        let doubt = (estimate - median) / 2;
-        Some(part(estimate, LOW).saturating_sub(doubt).max(part(estimate, LEAST)))
+        let median = sorted.get(self.rates.len() / 2).copied().unwrap_or(estimate);
+        let doubt = (estimate - median.min(estimate)) / 2;
+        let low = part(estimate, LOW).saturating_sub(doubt).max(part(estimate, LEAST));
+        Some((estimate, low))
     }
 
     /// Returns the optimistic end: the estimate with the same margin above it, or `None` if nothing bounds the capacity.

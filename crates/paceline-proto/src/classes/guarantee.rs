@@ -1,7 +1,7 @@
 //! The guarantee of a class for contracts: the link that its real-time curve is worth.
 
 use super::ClassTree;
-use crate::budget::{for_streams, in_the_way};
+use crate::budget::{RepairShare, for_streams, in_the_way};
 use crate::carrier::Carrier;
 use core::fmt;
 use paceline_admit::AdmissionTest;
@@ -111,7 +111,7 @@ impl ClassTree {
             return Err(Unguaranteed::Policed);
         }
         let all: Vec<Curve> = (0..self.classes.len()).filter_map(real_time).collect();
-        let streams = for_streams(capacity, carrier);
+        let streams = for_streams(capacity, carrier, RepairShare::MOST);
         fits(&all, streams).map_err(|_| Unguaranteed::BeyondLink)?;
         let rate = Capacity::from_bits_per_s(curve.m2()).map_err(|_| Unguaranteed::NoCurve)?;
         let on_link = streams.time_for(in_the_way(Policy::Hfsc, capacity, carrier));

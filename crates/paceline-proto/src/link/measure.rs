@@ -2,7 +2,9 @@
 
 use super::Link;
 use super::hops::Hops;
+use super::loss_meter::LossMeter;
 use super::pacing::PIECE_MIN;
+use crate::budget::RepairShare;
 use crate::capacity::{
     CapacityEstimate, CapacityEstimator, CapacityState, Departure, LinkCapacity, Receipt,
 };
@@ -121,12 +123,14 @@ pub(super) struct Measure {
     is_new: bool,
     /// Nothing has been measured yet.
     is_unknown: bool,
+    losses: LossMeter,
 }
 
 impl Measure {
     pub(super) fn new(range: LinkCapacity) -> Self {
         let (gauges, train) = (BTreeMap::new(), None);
-        Self { range, gauges, train, again: Instant::ZERO, is_new: false, is_unknown: true }
+        let (losses, again) = (LossMeter::default(), Instant::ZERO);
+        Self { range, gauges, train, again, is_new: false, is_unknown: true, losses }
     }
 
     /// Returns the gauges of the neighbours that are up.
@@ -151,6 +155,18 @@ impl Measure {
             let nothing = CapacityEstimator::new(None, None).estimate();
             self.range.estimator().map_or(nothing, |it| it.estimate())
         })
+    }
+
+    /// Returns true if the share of repairs follows the losses: a stated capacity promises a fixed one.
+    pub(super) const fn has_losses(&self) -> bool {
+        matches!(self.range, LinkCapacity::Measured { .. })
+    }
+
+    /// Returns the share that the repairs need, which is `present` until it changes.
+    pub(super) fn repair_share(&mut self, now: Instant, present: RepairShare) -> RepairShare {
+        let frames = self.gauges.values().map(|gauge| gauge.estimator.frames());
+        let totals = frames.fold((0, 0), |(a, b), (arrived, lost)| (a + arrived, b + lost));
+        self.losses.note(now, totals, present).unwrap_or(present)
     }
 
     /// Returns the rate of the link, if it is known.
@@ -241,6 +257,8 @@ impl Link {
         if !std::mem::take(&mut measure.is_new) {
             return;
         }
+        self.follow_losses(now);
+        let Some(measure) = &mut self.measure else { return };
         measure.is_unknown &= measure.estimate(&self.hops).state == CapacityState::Unknown;
         let rate = measure.rate(&self.hops);
         if !self.follows() {

@@ -1,7 +1,7 @@
 //! The queue of lost pieces that wait for retransmission, and their share of the link.
 
 use super::contents::Piece;
-use crate::budget::{REPAIR_BURST, REPAIR_SHARE};
+use crate::budget::{REPAIR_BURST, REPAIR_SHARE, RepairShare};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -38,6 +38,8 @@ pub struct MendCounters {
     pub repeated_bytes: u64,
     /// Samples that were given up because they could no longer arrive in time.
     pub given_up: u64,
+    /// The share of the capacity that is reserved for retransmission, in thousandths; 0 on carriers that keep order.
+    pub share_per_mille: u64,
 }
 
 /// The queue of pieces that wait for retransmission.
@@ -49,6 +51,7 @@ pub(super) struct Repairs {
     /// The same for best-effort repairs that preceded other best effort.
     best_effort_paid_at: Instant,
     counters: MendCounters,
+    pub(super) share: RepairShare,
 }
 
 impl Repairs {

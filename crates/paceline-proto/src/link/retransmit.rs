@@ -18,6 +18,8 @@ use super::pacing::spent;
 use super::repairs::{MendCounters, RepairKey, Standing};
 use super::stream::Stream;
 use super::{Link, StreamIndex};
+use crate::budget::RepairShare;
+use crate::carrier::Carrier;
 use crate::ids::NodeId;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
@@ -55,8 +57,26 @@ impl Next {
 impl Link {
     /// Returns the counters of retransmission; all zero on carriers that keep order.
     #[must_use]
-    pub const fn mended(&self) -> MendCounters {
-        self.repairs.counters()
+    pub fn mended(&self) -> MendCounters {
+        let share_per_mille = self.repair_share().map_or(0, RepairShare::per_mille);
+        MendCounters { share_per_mille, ..self.repairs.counters() }
+    }
+
+    /// Returns the share of the capacity that admission should reserve for repairs; `None` on carriers that keep order, and without
+    /// a capacity.
+    #[must_use]
+    pub fn repair_share(&self) -> Option<RepairShare> {
+        let wire = &self.pacer.wire;
+        (wire.is_paced() && wire.carrier == Carrier::Datagrams).then_some(self.repairs.share)
+    }
+
+    /// Lets the reservation for repairs follow the loss of a measured link.
+    pub(super) fn follow_losses(&mut self, now: Instant) {
+        let Some(measure) = self.measure.as_mut().filter(|measure| measure.has_losses()) else {
+            return;
+        };
+        let present = self.repairs.share;
+        self.repairs.share = measure.repair_share(now, present);
     }
 
     /// Returns the time by which a piece of `sample` must arrive to be worth retransmitting.

@@ -115,6 +115,12 @@ impl Link {
         self.stated.as_ref().map(|stated| (stated.capacity, stated.contradicted))
     }
 
+    /// Returns true if the capacity is measured at present.
+    #[must_use]
+    pub const fn is_measured(&self) -> bool {
+        self.measure.is_some()
+    }
+
     /// Returns true if the rate and the trains of the link follow its measurement.
     pub(super) fn follows(&self) -> bool {
         self.measure.is_some() && self.stated.as_ref().is_none_or(|stated| stated.contradicted)

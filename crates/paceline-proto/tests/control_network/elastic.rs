@@ -2,9 +2,11 @@
 
 use super::net::{Net, Notification, camera, id, link, promised};
 use core::num::NonZeroU32;
+use paceline_proto::capacity::{AdmittedCapacity, CapacityEstimate, CapacityState};
 use paceline_proto::control::{Cause, Elastic, HopInfo, SubscriptionSpec};
-use paceline_proto::{Form, PublisherId, Rate, SubscriptionId};
-use paceline_sched::{Capacity, Duration, Instant};
+use paceline_proto::link::RepairShare;
+use paceline_proto::{Carrier, Form, PublisherId, Rate, SubscriptionId};
+use paceline_sched::{Capacity, Duration, Instant, Policy};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -29,6 +31,7 @@ fn elastic(tag: &str, importance: u8) -> SubscriptionSpec {
 /// Two nodes, a robot with a camera and an operator, joined by a link.
 struct Pair {
     net: Net,
+    admitted: AdmittedCapacity,
 }
 
 impl Pair {
@@ -36,7 +39,7 @@ impl Pair {
         let mut net = Net::new(2);
         net.join_over(0, 1, link("radio", Some(bytes_per_s)), link("radio", Some(bytes_per_s)));
         net.settle();
-        Self { net }
+        Self { net, admitted: AdmittedCapacity::new(None) }
     }
 
     fn set(&mut self, bytes_per_s: u64) {
@@ -76,9 +79,9 @@ fn a_contract_follows_the_capacity_down_and_up_and_is_never_refused() {
     assert_eq!(pair.granted(camera), 5.0);
     assert_eq!(pair.net.seen[1].refused, [], "no request was refused");
     pair.set(2 * CAMERA);
-    pair.run(3);
-    assert_eq!(pair.granted(camera), 5.0, "not yet");
-    pair.run(10);
+    pair.run(2);
+    assert_eq!(pair.granted(camera), 5.0, "not before 5 s have passed");
+    pair.run(11);
     assert_eq!(pair.granted(camera), 25.0);
     let changes = pair.net.seen[1].changed.len();
     pair.run(60);
@@ -188,22 +191,34 @@ fn the_most_important_contracts_stay_when_the_capacity_falls() {
 }
 
 impl Pair {
-    /// Changes the capacity each 250 ms, to what `at` returns for a number of changes.
-    fn drive(&mut self, changes: u64, at: impl Fn(u64) -> u64) {
-        for change in 0..changes {
-            self.set(at(change));
-            self.net.run(Duration::from_millis(250));
+    /// Measures the capacity each 50 ms, as `at` returns it for a number of measurements.
+    fn drive(&mut self, measurements: u64, at: impl Fn(u64) -> u64) {
+        for number in 0..measurements {
+            let low = at(number) * 8;
+            let state = CapacityState::Falling;
+            let found = CapacityEstimate { estimate: low, low, high: low, pace: low, state };
+            if let Some(capacity) = self.admitted.follow(self.net.now, &found) {
+                self.set(capacity.bits_per_s() / 8);
+            } else if let Some(fall) = self.admitted.poll_fall() {
+                self.net.nodes[0].handle_fall(self.net.now, "radio", &fall);
+                self.net.drain(0);
+            }
+            self.net.run(Duration::from_millis(50));
         }
     }
 
-    /// Returns the reductions, and how many of them were announced at least 500 ms before.
+    /// Returns the reductions, and how many of them were announced at least 500 ms before: a warning named that step or a lower
+    /// one.
     fn announced(&self) -> (usize, usize) {
+        let steps = elastic("camera", 50).elastic.unwrap().steps();
         let reduced = self.net.seen[1].adapted.iter().filter(|it| it.2.cause != Cause::Room);
-        let reduced: Vec<Instant> = reduced.map(|(at, ..)| *at).collect();
-        let warned = |at: &&Instant| {
+        let reduced: Vec<(Instant, usize)> = reduced.map(|(at, _, to)| (*at, to.step)).collect();
+        let warned = |(at, step): &&(Instant, usize)| {
             self.net.seen[1].warned.iter().any(|(warned, _, warning)| {
                 let early = at.since(*warned) >= Duration::from_millis(500);
-                early && **at <= *warned + warning.after + Duration::from_secs(3)
+                let named = |form: Form| steps.iter().position(|it| *it == form);
+                let low = warning.form.is_none_or(|form| named(form) >= Some(*step));
+                early && low && *at <= *warned + warning.after + Duration::from_secs(3)
             })
         };
         (reduced.len(), reduced.iter().filter(warned).count())
@@ -218,7 +233,7 @@ fn both_ends_are_warned_before_a_falling_link_takes_a_step() {
         pair.net.publish(0, camera("camera"));
         pair.net.subscribe(1, elastic("camera", 50));
         pair.run(1);
-        let changes = seconds * 4;
+        let changes = seconds * 20;
         // From twice what the camera needs to two fifths of it.
         pair.drive(changes, |change| 2 * CAMERA - CAMERA * 8 * change / 5 / changes);
         let (reduced, announced) = pair.announced();
@@ -235,14 +250,33 @@ fn both_ends_are_warned_before_a_falling_link_takes_a_step() {
 }
 
 #[test]
+fn more_repairs_reduce_an_elastic_contract_and_fewer_restore_it() {
+    let mut pair = Pair::new(CAMERA + CAMERA * 5 / 100);
+    pair.net.nodes[0].set_link("radio", Policy::default(), Carrier::Datagrams);
+    pair.net.nodes[0].set_repairs("radio", RepairShare::LEAST);
+    let of = pair.net.publish(0, camera("camera"));
+    let camera = (pair.net.subscribe(1, elastic("camera", 50)), of);
+    pair.run(1);
+    assert!(pair.granted(camera) > 24.0, "{}", pair.granted(camera));
+    pair.net.nodes[0].set_repairs("radio", RepairShare::MOST);
+    pair.net.drain(0);
+    pair.run(2);
+    assert!((12.0..24.0).contains(&pair.granted(camera)), "{}", pair.granted(camera));
+    pair.net.nodes[0].set_repairs("radio", RepairShare::LEAST);
+    pair.net.drain(0);
+    pair.run(12);
+    assert!(pair.granted(camera) > 24.0, "{}", pair.granted(camera));
+}
+
+#[test]
 fn steps_and_noise_warn_nobody() {
     let mut pair = Pair::new(2 * CAMERA);
     pair.net.nodes[0].set_measured("radio", true);
     pair.net.publish(0, camera("camera"));
     pair.net.subscribe(1, elastic("camera", 50));
     pair.run(1);
-    pair.drive(40, |change| 2 * CAMERA - CAMERA * (change * 7 % 5) / 25);
-    pair.drive(40, |change| if change % 20 < 10 { 2 * CAMERA } else { CAMERA / 3 });
+    pair.drive(200, |number| 2 * CAMERA - CAMERA * (number * 7 % 5) / 25);
+    pair.drive(200, |number| if number % 100 < 50 { 2 * CAMERA } else { CAMERA / 3 });
     assert_eq!(pair.net.seen[1].warned, []);
     assert!(!pair.net.seen[1].adapted.is_empty());
 }

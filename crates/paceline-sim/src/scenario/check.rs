@@ -1,6 +1,7 @@
 //! Converts a parsed file to a plan. Checks that every value is in range, every name is known, and no fields
 //! contradict each other.
 
+mod elastic;
 mod ends;
 mod faults;
 
@@ -10,6 +11,7 @@ use super::problems::{Checked, Problems};
 use super::values::{Place, TIME_MAX, span_of};
 use crate::impair::Impairment;
 use core::ops::Range;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{NAME_BYTES_MAX, NODES_MAX};
 use paceline_sched::{Duration, Policy, units};
 use toml::Spanned;
@@ -239,7 +241,12 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
         };
         let between = pair(&place, "between", list, plan, checked);
         let rate = place.capacity("rate", &link.rate, checked);
-        let capacity = place.capacity("capacity", &link.capacity, checked).or(rate);
+        let read = |text: &str| match text.parse::<LinkCapacity>() {
+            Ok(capacity) => Ok(capacity),
+            Err(error) => Err(error.to_string()),
+        };
+        let capacity = place.text("capacity", &link.capacity, read, checked);
+        let capacity = capacity.or(rate.map(LinkCapacity::Fixed));
         let read = |text: &str| text.parse::<Policy>().map_err(|error| error.to_string());
         let policy = place.text("discipline", &link.discipline, read, checked).unwrap_or_default();
         let fields = Fields::of_link(link);
@@ -260,7 +267,7 @@ fn links(written: &File, plan: &mut Plan, checked: &mut Checked<'_>) {
             let rule = "another link joins these two; two nodes may have only one link";
             checked.refuse(&list.span(), &place.name, "between", rule);
         }
-        if let (Some(configured), Some(rate)) = (capacity, rate)
+        if let (Some(LinkCapacity::Fixed(configured)), Some(rate)) = (capacity, rate)
             && configured > rate
         {
             let [a, b] = between.map(|node| plan.node(node).to_owned());

@@ -1,12 +1,14 @@
 //! A validated scenario, which runs in virtual time and on live nodes.
 
+use super::course::CapacityCourse;
 use crate::impair::{Impairment, WireKind};
 use paceline_proto::Carrier;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
 use paceline_proto::link::{Link, LinkSpec};
 use paceline_proto::sample::{Encoding, Kind};
 use paceline_proto::tag::{Pattern, Tag};
-use paceline_sched::{Capacity, Duration, Late, LossTolerance, Policy};
+use paceline_sched::{Duration, Late, LossTolerance, Policy};
 
 /// A network, its load and its faults. Instants count from the end of the warm-up.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,8 +51,8 @@ pub struct NodePlan {
 pub struct Wiring {
     /// The indices of the two nodes.
     pub between: [usize; 2],
-    /// The capacity that the nodes assume.
-    pub capacity: Option<Capacity>,
+    /// The capacity that the nodes assume, or measure.
+    pub capacity: Option<LinkCapacity>,
     /// The scheduling discipline.
     pub policy: Policy,
     /// The protocol of the wire.
@@ -67,7 +69,7 @@ impl Wiring {
             Protocol::Tcp => Carrier::Ordered,
             Protocol::Quic => Carrier::Datagrams,
         };
-        let (capacity, policy) = (self.capacity, self.policy);
+        let (capacity, policy) = (self.capacity.map(|setting| setting.first()), self.policy);
         LinkSpec { capacity, policy, carrier, ..LinkSpec::default() }
     }
 }
@@ -234,6 +236,9 @@ pub enum FaultKind {
     Stall(usize),
     /// The wire between two nodes gets another impairment.
     Impair([usize; 2], Impairment),
+    /// The capacity of the link between two nodes changes. A link with a fixed capacity is notified at once, as by a modem; one
+    /// with a measured capacity has to find it.
+    Capacity([usize; 2], CapacityCourse),
 }
 
 impl Plan {
@@ -273,6 +278,9 @@ impl Plan {
         plan.subscribers.iter_mut().for_each(|one| one.lifetime = shorter(one.lifetime));
         for fault in &mut plan.faults {
             (fault.at, fault.until) = (sooner(fault.at), fault.until.map(sooner));
+            if let FaultKind::Capacity(_, course) = &mut fault.what {
+                *course = course.scaled(sooner);
+            }
         }
         for (at, _) in plan.nodes.iter_mut().flat_map(|node| &mut node.steps) {
             *at = sooner(*at);
@@ -289,6 +297,7 @@ impl Plan {
             FaultKind::Crash(node) => format!("crash {}", self.node(*node)),
             FaultKind::Stall(node) => format!("stall {}", self.node(*node)),
             FaultKind::Impair(between, ..) => format!("impair {}", pair(*between)),
+            FaultKind::Capacity(between, ..) => format!("capacity {}", pair(*between)),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The record of one run, in virtual time or on live nodes, from which summaries are computed.
 
+use paceline_proto::control::Cause;
 use paceline_proto::ids::PublisherId;
 use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::Instant;
+use serde::{Deserialize, Serialize};
 
 /// The record of one run of a [`Plan`](super::Plan).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,8 +41,38 @@ pub struct SubscriberRecord {
     pub arrivals: Vec<ReceivedSample>,
     /// Losses at its node, reported to the subscriber over the whole run.
     pub drops: Drops,
+    /// The steps of its contracts, if they are elastic.
+    pub steps: Steps,
     /// Publishers for which the subscriber was refused, each with the reason and the numbers.
     pub refusals: Vec<(PublisherId, String)>,
+}
+
+/// The steps of elastic contracts over the whole run.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct Steps {
+    /// Steps down.
+    pub reduced: u64,
+    /// Steps up.
+    pub restored: u64,
+    /// Forecasts of steps down.
+    pub warned: u64,
+}
+
+impl Steps {
+    /// Adds the steps of another part of the run.
+    pub const fn merge(&mut self, other: &Self) {
+        self.reduced += other.reduced;
+        self.restored += other.restored;
+        self.warned += other.warned;
+    }
+
+    /// Counts a step for a reason.
+    pub fn add(&mut self, cause: &Cause) {
+        match cause {
+            Cause::Room => self.restored += 1,
+            Cause::Refused(_) | Cause::MoreImportant { .. } => self.reduced += 1,
+        }
+    }
 }
 
 /// A received sample.

@@ -8,8 +8,9 @@ use crate::handle::{NodeIx, Pub, Sub};
 use crate::impair::Impairment;
 use crate::random::Random;
 use crate::wire::{WireCounters, WireSpec};
-use crate::world::World;
+use crate::world::{LinkIx, World};
 use bytes::Bytes;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::reason::{Drops, StreamCounters};
 use paceline_sched::{Duration, Instant};
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ enum Event {
     Recover(usize),
     /// The start of a fault.
     Break(usize),
+    /// A change of the capacity by a fault.
+    Capacity(usize, usize),
     Subscribe(usize),
     Unsubscribe(usize),
     Declare(usize),
@@ -53,6 +56,8 @@ struct Run<'p> {
     chance: Random,
     start: Instant,
     nodes: Vec<NodeIx>,
+    /// The two ends of each link.
+    links: Vec<[LinkIx; 2]>,
     /// The end of the current stall or crash of each node.
     away: Vec<Option<Instant>>,
     sources: Vec<Source>,
@@ -89,9 +94,8 @@ impl<'p> Run<'p> {
                 world.set_clock(at, ClockSpec { drift_ppm: node.drift_ppm });
             }
         }
-        for link in &plan.links {
-            lay(&mut world, plan, &nodes, link);
-        }
+        let ends = plan.links.iter().filter_map(|link| lay(&mut world, plan, &nodes, link));
+        let links: Vec<[LinkIx; 2]> = ends.collect();
         let start = world.now() + plan.warm_up;
         let source = |content: &Content, bytes: u64| Source {
             publisher: None,
@@ -111,6 +115,7 @@ impl<'p> Run<'p> {
             start,
             away: vec![None; nodes.len()],
             nodes,
+            links,
             sources,
             subscribed: vec![None; plan.subscribers.len()],
             events: BTreeMap::new(),
@@ -153,6 +158,14 @@ impl<'p> Run<'p> {
         }
         for (place, fault) in plan.faults.iter().enumerate() {
             self.at(start + fault.at, Event::Break(place));
+            if let FaultKind::Capacity(_, course) = &fault.what {
+                for (change, (after, _)) in course.changes().iter().enumerate() {
+                    let at = fault.at.saturating_add(*after);
+                    if fault.until.is_none_or(|until| at < until) {
+                        self.at(start + at, Event::Capacity(place, change));
+                    }
+                }
+            }
             if let Some(until) = fault.until {
                 self.at(start + until, Event::Recover(place));
             }
@@ -176,6 +189,7 @@ impl<'p> Run<'p> {
                 node.into_iter().for_each(|node| self.world.step_clock(node, by));
             }
             Event::Break(fault) => self.fault(fault, true),
+            Event::Capacity(fault, change) => self.change_capacity(fault, Some(change)),
             Event::Recover(fault) => self.fault(fault, false),
             Event::Subscribe(place) => self.subscribe(place),
             Event::Unsubscribe(place) => {
@@ -287,6 +301,8 @@ impl<'p> Run<'p> {
             (FaultKind::Stall(node), false) => self.world.resume(at(node)),
             (FaultKind::Crash(node), true) => self.world.crash(at(node)),
             (FaultKind::Crash(node), false) => self.world.restart(at(node)),
+            (FaultKind::Capacity(..), true) => {}
+            (FaultKind::Capacity(..), false) => self.change_capacity(place, None),
             (FaultKind::Impair([a, b], wire), true) => {
                 self.world.impair(at(a), at(b), between_hosts(*wire));
             }
@@ -299,6 +315,31 @@ impl<'p> Run<'p> {
         self.absent(fault, begins);
         if let (FaultKind::Crash(node), false) = (&fault.what, begins) {
             self.live_again(*node);
+        }
+    }
+
+    /// Changes the rate of a wire to one of a fault, or back to that of the plan. Nodes with a fixed capacity are notified.
+    fn change_capacity(&mut self, fault: usize, change: Option<usize>) {
+        let Some(FaultKind::Capacity([a, b], course)) =
+            self.plan.faults.get(fault).map(|fault| &fault.what)
+        else {
+            return;
+        };
+        let links = self.plan.links.iter().zip(&self.links);
+        let Some((link, ends)) = links.into_iter().find(|(link, _)| joins(link, *a, *b)) else {
+            return;
+        };
+        let changed = change.and_then(|change| course.changes().get(change));
+        let rate = changed.map(|(_, rate)| *rate).or(link.wire.rate);
+        let [here, there] = *ends;
+        // A wire without a rate never limits a link.
+        if link.wire.rate.is_some() {
+            let wire = between_hosts(Impairment { rate, ..link.wire });
+            self.world.impair(here.node, there.node, wire);
+        }
+        if let Some(LinkCapacity::Fixed(own)) = link.capacity {
+            let told = changed.map_or(own, |(_, rate)| *rate);
+            ends.iter().for_each(|end| self.world.set_capacity(*end, told));
         }
     }
 
@@ -351,6 +392,9 @@ impl<'p> Run<'p> {
             received.drops = self.world.drops(subscribed);
             let refusals = self.world.refusals(subscribed).iter();
             received.refusals = refusals.map(|(id, why)| (*id, why.to_string())).collect();
+            received.steps.warned = self.world.warnings(subscribed).len() as u64;
+            let steps = self.world.steps(subscribed).iter();
+            steps.for_each(|(.., step)| received.steps.add(&step.cause));
             let delivered = self.world.delivered(subscribed).iter();
             received.arrivals = delivered
                 .map(|got| ReceivedSample {
@@ -406,15 +450,20 @@ fn body(content: &Content, bytes: u64) -> Bytes {
 }
 
 /// Joins two nodes by one link per direction over a wire.
-fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) {
+fn lay(world: &mut World, plan: &Plan, nodes: &[NodeIx], link: &Wiring) -> Option<[LinkIx; 2]> {
     let [a, b] = link.between;
-    let (Some(&here), Some(&there)) = (nodes.get(a), nodes.get(b)) else { return };
+    let (here, there) = (*nodes.get(a)?, *nodes.get(b)?);
     let spec = link.spec();
     let one = world.add_link(here, &format!("{}-{}", plan.node(a), plan.node(b)), spec.clone());
     let other = world.add_link(there, &format!("{}-{}", plan.node(b), plan.node(a)), spec);
     let (kind, seal_bytes) = (link.protocol.wire(), link.protocol.seal_bytes());
     let wire = WireSpec { kind, impairment: between_hosts(link.wire), seal_bytes };
     world.join(one, other, wire, wire);
+    let setting = link.capacity.filter(LinkCapacity::is_measured);
+    setting
+        .into_iter()
+        .for_each(|range| [one, other].iter().for_each(|end| world.measure(*end, range)));
+    Some([one, other])
 }
 
 /// The delay between two hosts on one switch, in addition to the specified delay of a wire.

@@ -6,6 +6,7 @@ pub use flow::{DelayQuantiles, Flow, Windows};
 
 use super::plan::Plan;
 use super::record::Record;
+use paceline_proto::capacity::LinkCapacity;
 use paceline_proto::reason::Drops;
 use paceline_sched::{Duration, Instant};
 use serde::Serialize;
@@ -65,7 +66,7 @@ pub struct LinkRow {
     pub to: String,
     /// Bytes on the wire, including the headers of all layers.
     pub wire_bytes: u64,
-    /// Utilisation in parts per million of the capacity; `None` for a link without a capacity.
+    /// Utilisation in parts per million of the capacity, of the rate of the wire if that is measured; `None` for a link without a capacity.
     pub used_ppm: Option<u64>,
     /// Frames lost; `None` if unknown.
     pub lost: Option<u64>,
@@ -141,7 +142,12 @@ fn streams(plan: &Plan, record: &Record) -> Vec<StreamRow> {
 fn links(plan: &Plan, record: &Record) -> Vec<LinkRow> {
     let mut rows = Vec::new();
     for (link, (wiring, carried)) in plan.links.iter().zip(&record.links).enumerate() {
-        let most = wiring.capacity.map(|capacity| capacity.bytes_in(plan.duration));
+        let capacity = match wiring.capacity {
+            Some(LinkCapacity::Measured { .. }) => wiring.wire.rate,
+            Some(LinkCapacity::Fixed(capacity)) => Some(capacity),
+            None => None,
+        };
+        let most = capacity.map(|capacity| capacity.bytes_in(plan.duration));
         for (direction, carried) in carried.iter().enumerate() {
             let Some((from, to)) = ends(plan, link, direction) else { continue };
             let millionths =

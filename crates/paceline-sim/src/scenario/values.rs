@@ -30,6 +30,10 @@ pub(super) struct Rule {
     pub(super) fix: &'static str,
 }
 
+/// The rates of samples, with the default of a publisher.
+pub(super) const HZ: Rule =
+    Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", fix: "defaults to 10" };
+
 impl Rule {
     fn text(&self) -> String {
         let Self { min, max, unit, fix } = self;

@@ -11,6 +11,7 @@ const FEWER: &[(&str, u64)] = &[
     ("christie-background", 60),
     ("christie-file", 200),
     ("christie-small-packets", 20),
+    ("fading-radio", 20),
     ("promised-path", 200),
     ("relay-chain", 300),
 ];
@@ -86,6 +87,7 @@ files! {
     christie_video: "christie-video",
     clock_drift: "clock-drift",
     crash_restart: "crash-restart",
+    fading_radio: "fading-radio",
     flood: "flood",
     link_cut: "link-cut",
     lossy_radio: "lossy-radio",

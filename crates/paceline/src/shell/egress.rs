@@ -23,8 +23,8 @@ use crate::config::LinkConfig;
 use broken::Broken;
 use intake::Intake;
 use multicast::Following;
+use paceline_node::capacity::CapacityFollower;
 use paceline_node::install::StreamPlace;
-use paceline_proto::capacity::AdmittedCapacity;
 use paceline_proto::link::{Link, LinkEvent, LinkSpec, RETIRE_MAX};
 use paceline_proto::wire::frame::FrameBuf;
 use paceline_proto::{NodeId, ProbeInterval};
@@ -76,10 +76,8 @@ struct Egress {
     frames_lost: u64,
     pulse: Arc<Pulse>,
     broken: Broken,
-    /// The capacity for admission, on a link that is measured.
-    admitted: Option<AdmittedCapacity>,
-    /// The engine does not use the stated capacity, because the measurement contradicts it.
-    contradicted: bool,
+    /// The capacity for admission.
+    capacity: CapacityFollower,
     following: Following,
     /// The contracted samples that wait on this node, and those of this link among them.
     host_depth: Arc<HostDepth>,
@@ -131,8 +129,7 @@ pub(crate) fn start(
         frames_lost: 0,
         pulse: vitals.pulse(&name),
         broken: Broken::default(),
-        admitted: config.measured.map(|range| AdmittedCapacity::new(range.guaranteed())),
-        contradicted: false,
+        capacity: CapacityFollower::new(config.measured),
         following: Following::default(),
     };
     let vitals = vitals.clone();

@@ -97,7 +97,7 @@ pub(crate) fn status() -> Vec<NodeStatus> {
         closed: LinkCounters::default(),
         classes: vec![video],
         muted: vec![flooding(operator)],
-        repairs: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
+        repairs: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1, share_per_mille: 60 },
         buffer: Some(QueueStatus {
             reserved_bytes: 23_140,
             bytes: 256_000_000,

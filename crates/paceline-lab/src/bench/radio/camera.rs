@@ -5,7 +5,7 @@ use crate::bench::stats::float;
 use anyhow::{Context as _, Result, bail};
 use paceline::contract::Cause;
 use paceline::{Node, Publisher, Subscriber, SubscriberEvent};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const CAMERA: &str = "camera";
@@ -19,6 +19,8 @@ pub(super) const WITHIN: Duration = Duration::from_millis(500);
 const HYSTERESIS: Duration = Duration::from_secs(5);
 /// A warning is early if it precedes the reduction by this time.
 const ANNOUNCED: Duration = Duration::from_millis(500);
+/// It counts for this time after the expected reduction.
+const HOLDS: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -32,14 +34,27 @@ pub(super) struct Film {
     /// Pictures that arrived, and those of them that were older than the delay bound.
     pub(super) pictures: usize,
     pub(super) late: usize,
-    /// Reductions, those that were announced half a second before, restorations and refusals.
-    pub(super) reduced: usize,
-    pub(super) announced: usize,
-    pub(super) restored: usize,
-    pub(super) refused: usize,
-    /// Warnings, and the time of the last one.
-    pub(super) warnings: usize,
-    warned: Option<Instant>,
+    /// The times of reductions and refusals, with true if they were announced half a second before, and of restorations.
+    reduced: Vec<(Instant, bool)>,
+    restored: Vec<Instant>,
+    warned: Vec<Warned>,
+}
+
+/// A forecast of a reduction.
+#[derive(Clone, Copy, Debug)]
+struct Warned {
+    at: Instant,
+    after: Duration,
+    /// The rate that it names; 0 for no contract.
+    hertz: f64,
+}
+
+impl Warned {
+    /// Returns true if a reduction to `hertz` at a time was announced: to that rate or a lower one, early, and not long ago.
+    fn announces(&self, hertz: f64, at: Instant) -> bool {
+        let before = at.saturating_duration_since(self.at);
+        self.hertz <= hertz && before >= ANNOUNCED && before <= self.after + HOLDS
+    }
 }
 
 pub(super) fn declare(near: &Node, far: &Node) -> Result<(Publisher, Subscriber)> {
@@ -75,11 +90,17 @@ pub(super) fn film(mut camera: Publisher, is_over: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Follows the contract of the camera until the run is over.
-pub(super) fn watch(mut pictures: Subscriber, mut film: Film, is_over: &AtomicBool) -> Film {
+/// Follows the contract of the camera until the run is over. Adds the bytes of its pictures to `carried`.
+pub(super) fn watch(
+    mut pictures: Subscriber,
+    mut film: Film,
+    (is_over, carried): (&AtomicBool, &AtomicU64),
+) -> Film {
     while !is_over.load(Ordering::Relaxed) {
         std::thread::sleep(POLL);
+        let before = film.bytes();
         film.follow(&mut pictures);
+        carried.fetch_add(film.bytes() - before, Ordering::Relaxed);
     }
     film
 }
@@ -91,13 +112,14 @@ impl Film {
             self.late += usize::from(picture.late);
         }
         while let Some(event) = pictures.try_event() {
-            if let SubscriberEvent::Adapted { adaptation, .. } = &event {
+            if let SubscriberEvent::Adapted { form, adaptation, .. } = &event {
                 match adaptation.cause {
-                    Cause::Room => self.restored += 1,
+                    Cause::Room => self.restored.push(Instant::now()),
                     Cause::Refused(_) | Cause::MoreImportant { .. } => {
-                        self.reduced += 1;
-                        let early = |at: Instant| at.elapsed() >= ANNOUNCED;
-                        self.announced += usize::from(self.warned.take().is_some_and(early));
+                        let (now, hertz) = (Instant::now(), form.rate.max_hz().unwrap_or(HZ));
+                        let announced = self.warned.iter().any(|it| it.announces(hertz, now));
+                        tracing::debug!("reduced to {hertz} Hz, announced: {announced}");
+                        self.reduced.push((now, announced));
                     }
                 }
             }
@@ -109,15 +131,36 @@ impl Film {
                 self.bytes_per_picture = self.bytes_per_picture.max(each);
                 self.grants.push((Instant::now(), hertz));
             }
-            if let SubscriberEvent::Warned(..) = &event {
-                self.warnings += 1;
-                self.warned = self.warned.or(Some(Instant::now()));
+            if let SubscriberEvent::Warned(_, warning) = &event {
+                let hertz = warning.form.map_or(0.0, |form| form.rate.max_hz().unwrap_or(HZ));
+                tracing::debug!("warned: {warning}");
+                self.warned.push(Warned { at: Instant::now(), after: warning.after.into(), hertz });
             }
             if let SubscriberEvent::Refused(..) = &event {
-                self.refused += 1;
-                self.grants.push((Instant::now(), 0.0));
+                let now = Instant::now();
+                let announced = self.warned.iter().any(|it| it.announces(0.0, now));
+                self.reduced.push((now, announced));
+                self.grants.push((now, 0.0));
             }
         }
+    }
+
+    /// Forgets the steps and warnings before an instant.
+    pub(super) fn begin_at(&mut self, begun: Instant) {
+        self.reduced.retain(|(at, _)| *at >= begun);
+        self.restored.retain(|at| *at >= begun);
+        self.warned.retain(|warned| warned.at >= begun);
+    }
+
+    /// Returns the numbers of reductions and refusals, of those that were announced, of warnings and of restorations.
+    pub(super) fn steps(&self) -> [usize; 4] {
+        let announced = self.reduced.iter().filter(|(_, announced)| *announced).count();
+        [self.reduced.len(), announced, self.warned.len(), self.restored.len()]
+    }
+
+    /// Returns the reservation of the granted rate at an instant, in bits per second.
+    pub(super) fn granted_bits_per_s(&self, instant: Instant) -> f64 {
+        self.at(instant) * self.bytes_per_picture * 8.0
     }
 
     /// Returns the payload that arrived.

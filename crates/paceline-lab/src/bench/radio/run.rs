@@ -1,6 +1,8 @@
 //! One run: two nodes, a radio of changing capacity, steering and data.
 
 use super::camera::{self, Film};
+use super::course::{Course, Moment};
+use super::goodput::GoodputCap;
 use crate::bench::interrupt;
 use crate::bench::netns::{ROBOT_ADDRESS, Rig, Side};
 use crate::bench::scenario::trust::Certificates;
@@ -13,7 +15,7 @@ use paceline_sim::impair::Impairment;
 use paceline_tool::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub(super) const ROBOT: &str = "robot";
@@ -35,6 +37,8 @@ pub(super) const TICK: Duration = Duration::from_millis(50);
 /// Samples of a window, of which one may miss.
 const WINDOW: usize = 10;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// The time before a trace begins, in which the capacity is measured under load.
+const SETTLES: Duration = Duration::from_secs(5);
 /// Bad samples further apart than this are two periods.
 const APART: Duration = Duration::from_millis(300);
 
@@ -45,6 +49,8 @@ pub(super) struct Run {
     pub(super) protocol: &'static str,
     /// The capacity of the radio in bits per second, one per 50 ms.
     pub(super) rates: Vec<u64>,
+    /// The capacity of the robot's link follows the goodput, from the stated one on.
+    pub(super) follows_goodput: bool,
 }
 
 /// The results of a run.
@@ -65,6 +71,8 @@ pub(super) struct Seen {
     /// What the elastic camera was granted, of what an oracle would grant.
     pub(super) of_oracle: f64,
     pub(super) film: Film,
+    /// What the robot knew over time.
+    pub(super) course: Course,
 }
 
 /// The times of the steering samples, by sequence number.
@@ -102,43 +110,61 @@ impl Run {
         let (camera, mut pictures) = camera::declare(&near, &far)?;
         let mut film = Film::default();
         camera::wait_for_grant(&mut pictures, &mut film)?;
-        let before = nodes[0].cpu_seconds()?;
         let is_over = AtomicBool::new(false);
+        let carried = AtomicU64::new(0);
+        let cap =
+            self.follows_goodput.then(|| self.goodput_cap(&robot, nodes[0].id())).transpose()?;
         std::thread::scope(|scope| {
             let sent = scope.spawn(|| publish(publishers, &is_over));
             let arrived = scope.spawn(|| receive(arriving, &is_over));
-            let data_bytes = scope.spawn(|| fill(filling, &is_over));
+            let data_bytes = scope.spawn(|| fill(filling, &is_over, &carried));
+            let capped = cap.map(|cap| scope.spawn(|| cap.follow(&carried, &is_over)));
             let filmed = scope.spawn(|| camera::film(camera, &is_over));
-            let watched = scope.spawn(|| camera::watch(pictures, film, &is_over));
-            let begun = Instant::now();
-            let admitted = self.drive(&rig, &near);
+            let watched = scope.spawn(|| camera::watch(pictures, film, (&is_over, &carried)));
+            interrupt::sleep(SETTLES)?;
+            let (begun, spent) = (Instant::now(), nodes[0].cpu_seconds());
+            let already = carried.load(Ordering::Relaxed);
+            let course = self.drive(&rig, &near);
             let after = nodes[0].cpu_seconds();
             is_over.store(true, Ordering::Relaxed);
             let join = |what| anyhow::anyhow!("{what} panicked");
             let sent = sent.join().map_err(|_| join("the publisher"))??;
             let arrived = arrived.join().map_err(|_| join("the subscriber"))?;
             let data_bytes = data_bytes.join().map_err(|_| join("the data's subscriber"))?;
-            let mut seen = self.judge(&Times { sent, arrived }, admitted?);
+            if let Some(capped) = capped {
+                capped.join().map_err(|_| join("the cap"))??;
+            }
+            let course = course?;
+            let mut times = Times { sent, arrived };
+            times.sent.retain(|_, at| *at >= begun);
+            let mut seen = self.judge(&times, course.admitted());
             filmed.join().map_err(|_| join("the camera"))??;
             seen.film = watched.join().map_err(|_| join("the camera's subscriber"))?;
-            let carried = data_bytes + seen.film.bytes();
+            seen.film.begin_at(begun);
+            let carried = (data_bytes + seen.film.bytes()).saturating_sub(already);
             seen.data =
                 float(carried) * 8.0 / (float(self.rates.iter().sum()) * TICK.as_secs_f64());
-            seen.processor = (after? - before) * 1e9 / float(carried.max(1));
+            seen.processor = (after? - spent?) * 1e9 / float(carried.max(1));
             seen.of_oracle = seen.film.of_oracle(begun, TICK, &self.rates, self.share());
+            seen.course = course.with_grants(&seen.film);
             Ok(seen)
         })
     }
 
-    /// Returns the part of the radio that contracts may use: the rest is for control, and for repairs over QUIC.
+    /// Returns the part of the radio that contracts may use: the rest is for control, and over QUIC at least 6 % for repairs.
     fn share(&self) -> f64 {
-        if self.protocol == "quic" { 0.85 } else { 0.95 }
+        if self.protocol == "quic" { 0.89 } else { 0.95 }
     }
 
     pub(super) fn impairment(bits: u64) -> Result<Impairment> {
         let blackout = bits == 0;
         let rate = Some(Capacity::from_bits_per_s(if blackout { DARK_BITS_PER_S } else { bits })?);
         Ok(Impairment { rate, blackout, delay: WAY, queue_bytes: QUEUE_BYTES, ..Impairment::NONE })
+    }
+
+    fn goodput_cap(&self, host: &Path, process: u32) -> Result<GoodputCap> {
+        let place = format!("listen={}/{ROBOT_ADDRESS}:{PORT}", self.protocol);
+        GoodputCap::new(host, &place, self.capacity, process)
     }
 
     fn node(
@@ -157,6 +183,11 @@ impl Run {
             let (cert, key, ca) = (cert.display(), key.display(), ca.display());
             link.push_str(&format!(",tls_cert={cert},tls_key={key},tls_ca={ca}"));
         }
+        if self.follows_goodput && name == ROBOT {
+            let file = GoodputCap::configure(host, place, self.capacity)?;
+            let words = ["node", "--name", name, "--json", "--config", &file];
+            return Terminal::start(&words, host, Some(rig.namespace(side)));
+        }
         let policy = files.policy().display().to_string();
         let mut words = vec!["node", "--name", name, "--json", "--link", &link];
         if self.protocol != "tcp" {
@@ -165,20 +196,20 @@ impl Run {
         Terminal::start(&words, host, Some(rig.namespace(side)))
     }
 
-    /// Changes the rate of the radio over time. Returns the part of it that admission could use.
-    fn drive(&self, rig: &Rig, near: &Node) -> Result<f64> {
+    /// Changes the rate of the radio over time. Returns what the robot knew of it.
+    fn drive(&self, rig: &Rig, near: &Node) -> Result<Course> {
         let begun = Instant::now();
-        let (mut used, mut admitted) = (0, 0);
+        let (mut course, mut last) = (Course::default(), Moment::default());
         for (index, rate) in (1..).zip(&self.rates) {
             rig.set(Self::impairment(*rate)?);
             // A reading takes a moment, so that one in four ticks has one.
             if index % 4 == 1 {
-                admitted = contracts(near).unwrap_or(admitted);
+                last = known(near).unwrap_or(last);
             }
-            used += admitted.min(*rate);
+            course.push(Moment { at: Some(Instant::now()), capacity: *rate, ..last });
             interrupt::sleep((begun + TICK * index).saturating_duration_since(Instant::now()))?;
         }
-        Ok(float(used) / float(self.rates.iter().sum()))
+        Ok(course)
     }
 
     pub(super) fn judge(&self, times: &Times, admitted: f64) -> Seen {
@@ -213,13 +244,15 @@ impl Run {
     }
 }
 
-/// Returns the capacity that contracts may use on the robot's radio.
-fn contracts(near: &Node) -> Option<u64> {
+/// Returns what the robot knows of its radio.
+fn known(near: &Node) -> Option<Moment> {
     let status = near.status_of(&near.near(), Duration::from_millis(40));
     let robot = status.into_iter().find(|node| node.name == ROBOT)?;
     let radio = robot.links.into_iter().find(|link| link.name == "radio")?;
-    let measured = radio.measured.map(|found| found.contracts_bits_per_s);
-    measured.or(radio.capacity_bits_per_s)
+    let stated = radio.capacity_bits_per_s?;
+    let contracts = radio.measured.map_or(stated, |found| found.contracts_bits_per_s);
+    let estimate = radio.measured.map_or(stated, |found| found.estimate_bits_per_s);
+    Some(Moment { contracts, estimate, reserved: radio.reserved_bits_per_s, ..Moment::default() })
 }
 
 fn wait_for_first(steering: &mut Publisher, arriving: &mut Subscriber) -> Result<()> {
@@ -265,12 +298,14 @@ fn receive(mut arriving: Subscriber, is_over: &AtomicBool) -> BTreeMap<u64, Inst
     arrived
 }
 
-/// Receives the data until the run is over. Returns its bytes.
-fn fill(mut filling: Subscriber, is_over: &AtomicBool) -> u64 {
+/// Receives the data until the run is over. Returns its bytes, and adds them to `carried` at once.
+fn fill(mut filling: Subscriber, is_over: &AtomicBool, carried: &AtomicU64) -> u64 {
     let mut bytes = 0;
     while !is_over.load(Ordering::Relaxed) {
         if let Ok(sample) = filling.recv_timeout(TICK) {
-            bytes += sample.payload.len() as u64;
+            let length = sample.payload.len() as u64;
+            bytes += length;
+            carried.fetch_add(length, Ordering::Relaxed);
         }
     }
     bytes

@@ -25,6 +25,25 @@ impl Trace {
         Self::Outage,
     ];
 
+    /// Returns the trace of a word on the command line.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let words = Self::ALL.map(Self::word);
+        let found = Self::ALL.into_iter().find(|trace| trace.word() == text);
+        found.ok_or_else(|| format!("no trace '{text}'; use one of {}", words.join(", ")))
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Steady => "steady",
+            Self::Step => "step",
+            Self::Ramp => "ramp",
+            Self::Sawtooth => "sawtooth",
+            Self::Walk => "walk",
+            Self::Handovers => "handovers",
+            Self::Outage => "outage",
+        }
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Steady => "steady 20 Mbit/s",

@@ -5,11 +5,16 @@ use crate::bench::clock;
 use crate::bench::protocol::{
     Arrived, Life, Message, NetLink, PublisherKey, Report, Scene, Stream,
 };
+use crate::bench::scenario::link_name;
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytes::Bytes;
 use paceline::status::{Drops, PublisherId};
-use paceline::{Capacity, Kind, LinkConfig, Node, Sample, SubscriberEvent, Subscription};
-use paceline_sim::scenario::{Content, Lifetime, Plan, PublisherPlan, SubscriberPlan};
+use paceline::{
+    Capacity, Kind, LinkCapacity, LinkConfig, Node, Sample, SubscriberEvent, Subscription,
+};
+use paceline_sim::scenario::{
+    Content, FaultKind, Lifetime, Plan, PublisherPlan, SubscriberPlan, Wiring,
+};
 use std::io::BufRead as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -77,6 +82,7 @@ pub(super) fn run(scene: &Scene) -> Result<()> {
                 scope.spawn(move || subscribe(node, (place, one), times, &notes));
             }
         }
+        scope.spawn(|| follow_capacities(&node, (scene.node, &plan), start));
         while scene.crashes && clock::now() < until {
             thread::sleep(REPORT_EVERY);
             send(&Message::Scene(notes.take()));
@@ -112,8 +118,8 @@ pub(super) fn config(link: &NetLink) -> Result<LinkConfig> {
     if let Some(endpoint) = &link.connect {
         config = config.connect(endpoint);
     }
-    if let Some(bits) = link.capacity {
-        config = config.capacity(Capacity::from_bits_per_s(bits)?);
+    if let Some(capacity) = &link.capacity {
+        config = config.capacity(capacity.parse::<LinkCapacity>()?);
     }
     if let Some(range) = &link.multicast {
         let wrong = |error| anyhow::anyhow!("multicast groups {range}: {error}");
@@ -205,6 +211,10 @@ fn subscribe(node: &Node, (place, plan): (usize, &SubscriberPlan), times: Times,
     for event in std::iter::from_fn(|| subscription.try_event()) {
         if let SubscriberEvent::Refused(id, why) = event {
             report.refusals.push((place, publisher_key(id), why.to_string()));
+        } else if let SubscriberEvent::Adapted { adaptation, .. } = event {
+            report.steps.entry(place).or_default().add(&adaptation.cause);
+        } else if let SubscriberEvent::Warned(..) = event {
+            report.steps.entry(place).or_default().warned += 1;
         }
     }
     for (reason, samples) in subscription.drops().iter() {
@@ -227,6 +237,17 @@ fn declare(
     if let Some(loss) = spec.loss {
         builder = builder.loss(loss.x(), loss.y());
     }
+    builder = builder.importance(spec.importance);
+    if let Some(bits) = spec.form.bitrate {
+        builder = builder.bitrate(bits.get());
+    }
+    let elastic = spec.elastic.as_deref();
+    if let Some(least) = elastic.and_then(|elastic| elastic.min_millihertz) {
+        builder = builder.min_hz(f64::from(least.get()) / 1e3);
+    }
+    if let Some(least) = elastic.and_then(|elastic| elastic.min_bitrate) {
+        builder = builder.min_bitrate(least.get());
+    }
     let notes = notes.clone();
     let deliver = move |sample: Sample| {
         let (at, bytes) = (clock::now(), sample.payload.len() as u64);
@@ -234,6 +255,35 @@ fn declare(
         notes.lock().arrived.push(Arrived { subscriber: place, from, seq: sample.seq, at, bytes });
     };
     Ok(builder.callback(deliver)?)
+}
+
+/// Notifies the node of the capacities of its links at the times of the plan, as a modem would. Links with a measured capacity
+/// have to find them.
+fn follow_capacities(node: &Node, (place, plan): (usize, &Plan), start: u64) {
+    let mut changes: Vec<(u64, String, Capacity)> = Vec::new();
+    for fault in &plan.faults {
+        let FaultKind::Capacity(between, course) = &fault.what else { continue };
+        let same = |link: &&Wiring| {
+            between.contains(&place) && between.iter().all(|end| link.between.contains(end))
+        };
+        let Some(link) = plan.links.iter().find(same) else { continue };
+        let Some(LinkCapacity::Fixed(own)) = link.capacity else { continue };
+        let [a, b] = *between;
+        let name = link_name(plan, place, if a == place { b } else { a });
+        let until = fault.until.map_or(u64::MAX, |until| until.as_nanos());
+        let at = |after: &paceline_sched::Duration| fault.at.saturating_add(*after).as_nanos();
+        let all = course.changes().iter().map(|(after, to)| (at(after), *to));
+        let restored = fault.until.map(|until| (until.as_nanos(), own));
+        let during = all.filter(|(at, _)| *at < until).chain(restored);
+        changes.extend(during.map(|(at, to)| (start + at, name.clone(), to)));
+    }
+    changes.sort_by_key(|(at, ..)| *at);
+    for (at, link, capacity) in changes {
+        clock::sleep_until(at);
+        if let Err(error) = node.set_capacity(&link, capacity) {
+            eprintln!("{error}");
+        }
+    }
 }
 
 /// Records the counters of this node's links for each publisher.

@@ -9,8 +9,10 @@ use crate::bench::{clock, interrupt};
 use anyhow::Result;
 use paceline::status::{Drops, NodeId, PublisherId};
 use paceline_sched::Instant;
+use paceline_sim::impair::Impairment;
 use paceline_sim::scenario::{
     Carried, Fault, FaultKind, Plan, Published, ReceivedSample, Record, Streamed, SubscriberRecord,
+    Wiring,
 };
 use paceline_tool::scratch::Scratch;
 use std::path::PathBuf;
@@ -38,6 +40,8 @@ enum Event {
     Begin,
     End,
     Break(usize),
+    /// A change of the capacity by a fault.
+    Capacity(usize, usize),
     Recover(usize),
 }
 
@@ -84,6 +88,15 @@ fn events(plan: &Plan) -> Vec<(u64, Event)> {
     for (place, fault) in plan.faults.iter().enumerate() {
         events.push((fault.at.as_nanos(), Event::Break(place)));
         events.extend(fault.until.map(|until| (until.as_nanos(), Event::Recover(place))));
+        if let FaultKind::Capacity(_, course) = &fault.what {
+            let until = fault.until.unwrap_or(paceline_sched::Duration::MAX);
+            for (change, (after, _)) in course.changes().iter().enumerate() {
+                let at = fault.at.saturating_add(*after);
+                events.extend(
+                    (at < until).then_some((at.as_nanos(), Event::Capacity(place, change))),
+                );
+            }
+        }
     }
     events.sort_by_key(|(at, _)| *at);
     events
@@ -140,6 +153,7 @@ impl<'s> Stage<'s> {
                 }
             }
             Event::Break(place) => self.fault(place, true)?,
+            Event::Capacity(place, change) => self.change_capacity(place, change)?,
             Event::Recover(place) => self.fault(place, false)?,
         }
         Ok(())
@@ -151,6 +165,9 @@ impl<'s> Stage<'s> {
         match &fault.what {
             FaultKind::Cut(between) => self.net.cut(*between, begins),
             FaultKind::Impair(between, wire) => self.net.impair(*between, begins.then_some(wire)),
+            // The changes of the course have events of their own.
+            FaultKind::Capacity(..) if begins => Ok(()),
+            FaultKind::Capacity(between, _) => self.net.impair(*between, None),
             FaultKind::Stall(node) => match self.children.get(*node) {
                 Some(Some(child)) => child.stall(begins),
                 Some(None) | None => Ok(()),
@@ -166,6 +183,23 @@ impl<'s> Stage<'s> {
                 Ok(())
             }
         }
+    }
+
+    /// Changes the rate of a wire. The nodes follow the plan by themselves.
+    fn change_capacity(&self, fault: usize, change: usize) -> Result<()> {
+        let plan = &self.script.plan;
+        let Some(FaultKind::Capacity(between, course)) =
+            plan.faults.get(fault).map(|fault| &fault.what)
+        else {
+            return Ok(());
+        };
+        let same = |link: &&Wiring| between.iter().all(|end| link.between.contains(end));
+        let (Some((_, rate)), Some(link)) =
+            (course.changes().get(change), plan.links.iter().find(same))
+        else {
+            return Ok(());
+        };
+        self.net.impair(*between, Some(&Impairment { rate: Some(*rate), ..link.wire }))
     }
 
     fn crash(&mut self, node: usize) -> Result<()> {
@@ -334,6 +368,11 @@ fn note(record: &mut Record, report: &Report) {
         let reason = paceline::status::DropReason::from_index(*reason);
         if let (Some(reason), Some(received)) = (reason, record.received.get_mut(*subscriber)) {
             received.drops.add(reason, *samples);
+        }
+    }
+    for (subscriber, steps) in &report.steps {
+        if let Some(received) = record.received.get_mut(*subscriber) {
+            received.steps.merge(steps);
         }
     }
     for (subscriber, publisher, why) in &report.refusals {

@@ -15,7 +15,7 @@ use std::rc::Rc;
 const NETS_MAX: usize = 250;
 
 /// Returns a node's name for its link to another node.
-pub(super) fn link_name(plan: &Plan, node: usize, other: usize) -> String {
+pub(in crate::bench) fn link_name(plan: &Plan, node: usize, other: usize) -> String {
     format!("{}-{}", plan.node(node), plan.node(other))
 }
 
@@ -59,6 +59,8 @@ fn is_impaired(plan: &Plan, link: usize) -> bool {
     let same = |[a, b]: [usize; 2]| link.between == [a, b] || link.between == [b, a];
     let fault = |what: &FaultKind| match what {
         FaultKind::Impair(between, wire) => same(*between) && !is_plain(wire),
+        // The emulator changes its rate without losing its queue.
+        FaultKind::Capacity(between, _) => same(*between),
         FaultKind::Cut(_) | FaultKind::Crash(_) | FaultKind::Stall(_) => false,
     };
     !is_plain(&link.wire) || plan.faults.iter().any(|one| fault(&one.what))
@@ -125,7 +127,7 @@ impl<'p> Net<'p> {
                 name: link_name(self.plan, node, other),
                 listen: (a == node).then(|| endpoint.clone()),
                 connect: (b == node).then_some(endpoint),
-                capacity: link.capacity.map(paceline::Capacity::bits_per_s),
+                capacity: link.capacity.map(|capacity| capacity.to_string()),
                 policy: link.policy.name().to_owned(),
                 multicast: None,
             });

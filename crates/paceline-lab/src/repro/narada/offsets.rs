@@ -1,9 +1,9 @@
 //! The offset of the clock from the system clock over time: figures 12 to 14, in virtual time.
 
 use super::Figures;
-use super::chart::{self, Line};
 use crate::bench::report::{Bound, Section, Unit};
 use crate::bench::stats::float;
+use crate::chart::{self, Line};
 use anyhow::Result;
 use paceline_time::clock::service::{ClockService, ClockSettings, ServerFacts};
 use paceline_time::ntp::seal::NtpDatagram;

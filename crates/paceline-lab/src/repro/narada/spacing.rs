@@ -4,11 +4,11 @@
 //! paper's threads get the same samples at the same time.
 
 use super::Figures;
-use super::chart::{self, Line};
 use super::threads::{Outcome, Threads};
 use crate::bench::report::{Bound, Section, Table, Unit};
 use crate::bench::stats::{count, float};
 use crate::bench::tds::{Publishing, Released, number, pacer_nanos, since};
+use crate::chart::{self, Line};
 use anyhow::{Context as _, Result};
 use paceline::{Node, Sample};
 use paceline_time::spacing::Jitter;

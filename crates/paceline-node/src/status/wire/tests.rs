@@ -134,7 +134,7 @@ fn link() -> LinkStatus {
             times: 2,
             dropped: 900,
         }],
-        repairs: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1 },
+        repairs: Repairs { repeated: 41, repeated_bytes: 10_332, given_up: 1, share_per_mille: 60 },
         buffer: Some(QueueStatus { reserved_bytes: 1, bytes: 2, greatest_bytes: 3 }),
         ..LinkStatus::default()
     }

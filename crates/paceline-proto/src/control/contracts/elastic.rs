@@ -30,8 +30,8 @@ const RESTORE_MIN: Duration = Duration::from_secs(5);
 /// The longest time; it doubles when a restored step is lost again within that time.
 const RESTORE_MAX: Duration = Duration::from_secs(60);
 /// The time between two surveys for room after that.
-const SURVEY_AGAIN: Duration = Duration::from_secs(2);
-/// A less important contract waits this much longer for each point of importance.
+const SURVEY_AGAIN: Duration = Duration::from_secs(1);
+/// While a more important contract is reduced too, a contract waits this much longer for each point of importance.
 const RESTORE_LATER: Duration = Duration::from_millis(20);
 /// A contract that has not been granted yet waits this long for reductions of less important ones before its own is reduced. Its publisher's node
 /// repeats the request within that time.
@@ -60,6 +60,8 @@ struct Course {
     /// The time of the last restoration.
     restored: Option<Instant>,
     pause: Duration,
+    /// A restoration follows this time at the earliest.
+    from: Instant,
     /// The time of the next survey; none before the last one is complete.
     next: Instant,
     survey: Option<Hoped>,
@@ -183,10 +185,11 @@ impl Control {
         let Some(mut spec) = self.subscription(subscription).cloned() else { return };
         let Some((steps, now)) = spec.steps() else { return };
         let Some(form) = steps.get(step).copied().filter(|_| step != now) else { return };
-        let (at, importance) = (self.now, spec.importance);
+        let at = self.now;
         let course = self.contracts.elastic.courses.entry(subscription).or_insert(Course {
             restored: None,
             pause: RESTORE_MIN,
+            from: at,
             next: at,
             survey: None,
         });
@@ -199,7 +202,8 @@ impl Control {
             course.pause = if soon { doubled } else { RESTORE_MIN };
         }
         course.survey = None;
-        course.next = at + course.pause + later(importance);
+        course.from = at + course.pause;
+        course.next = course.from;
         (spec.form, spec.or_stop) = (form, false);
         let adaptation = Adaptation { step, steps: steps.len(), cause };
         self.begin_change(subscription, spec, Some(Box::new(adaptation)));
@@ -213,11 +217,30 @@ impl Control {
         let courses = self.contracts.elastic.courses.iter();
         let due: Vec<SubscriptionId> = courses.filter(due).map(|(id, _)| *id).collect();
         for subscription in due {
+            if let Some(until) = self.gives_way(subscription)
+                && let Some(course) = self.contracts.elastic.courses.get_mut(&subscription)
+            {
+                course.next = until;
+                continue;
+            }
             match self.subscription(subscription).and_then(SubscriptionSpec::steps) {
                 Some((steps, now)) if now > 0 => self.survey_step(subscription, (&steps, now)),
                 Some(_) | None => _ = self.contracts.elastic.courses.remove(&subscription),
             }
         }
+    }
+
+    /// Returns the time until which a contract leaves room to more important ones that are reduced too, if it is not over.
+    fn gives_way(&self, subscription: SubscriptionId) -> Option<Instant> {
+        let importance = self.subscription(subscription)?.importance;
+        let until = self.contracts.elastic.courses.get(&subscription)?.from + later(importance);
+        let reduced = |other: &SubscriptionSpec| {
+            other.importance > importance && other.steps().is_some_and(|(_, step)| step > 0)
+        };
+        let mut all = self.membership.registry.all();
+        let waits =
+            self.now < until && all.any(|(_, record)| record.subscriptions.values().any(reduced));
+        waits.then_some(until)
     }
 
     /// Asks the paths of a contract at step `now` whether they grant the first one.

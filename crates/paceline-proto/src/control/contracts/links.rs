@@ -1,7 +1,7 @@
 //! The links of this node and their classes, as admission sees them.
 
 use super::booking::Label;
-use crate::budget::{for_streams, in_the_way};
+use crate::budget::{RepairShare, for_streams, in_the_way};
 use crate::capacity::TRAIN_LONGEST;
 use crate::carrier::Carrier;
 use crate::classes::{ClassTree, Unguaranteed, refuses_contracts};
@@ -65,6 +65,7 @@ struct Settings {
     buffer: Option<u64>,
     /// Trains of probes measure its capacity.
     measured: bool,
+    repairs: RepairShare,
     /// Its rate on a shared medium, and the longest wait of a frame for the medium.
     allotment: Option<Capacity>,
     access: Duration,
@@ -134,7 +135,8 @@ impl Line {
             let endless = LinkParameters::new(ENDLESS, AdmissionTest::Vds { coincide: false }, 0);
             return LinkParameters { timed: false, ..endless };
         };
-        let streams = for_streams(capacity, self.settings.carrier);
+        let share = self.settings.repairs;
+        let streams = for_streams(capacity, self.settings.carrier, share);
         if self.tree().is_some() || refuses_contracts(self.settings.policy) {
             return LinkParameters::new(streams, AdmissionTest::Unguaranteed, 0);
         }
@@ -188,6 +190,11 @@ impl Links {
     /// [`Self::follow`].
     pub(in crate::control) fn set_measured(&mut self, link: &str, measured: bool) {
         self.settings.entry(link.to_owned()).or_default().measured = measured;
+    }
+
+    /// Sets the share of a link for repairs, effective from the next [`Self::follow`].
+    pub(in crate::control) fn set_repairs(&mut self, link: &str, share: RepairShare) {
+        self.settings.entry(link.to_owned()).or_default().repairs = share;
     }
 
     /// Sets the rate of a link on a shared medium, effective from the next [`Self::follow`].

@@ -1,10 +1,10 @@
 //! Checks publishers and subscribers.
 
-use super::{known, tables};
+use super::{elastic, known, tables};
 use crate::scenario::file::{Amount, Field, File, Publisher, Subscriber};
 use crate::scenario::plan::{Content, Lifetime, Plan, PublisherPlan, SubscriberPlan};
 use crate::scenario::problems::Checked;
-use crate::scenario::values::{Place, Rule, TIME_MAX, millihertz, period, span_of};
+use crate::scenario::values::{HZ, Place, Rule, TIME_MAX, millihertz, period, span_of};
 use core::num::NonZeroU32;
 use paceline_proto::form::{Proxy, Rate};
 use paceline_proto::tag::{Pattern, Tag};
@@ -18,7 +18,6 @@ const VIDEO_BYTES_MIN: u64 = 9;
 const GROUP: &str = "IBBPBBPBBPBB";
 const GROUP_MAX: usize = 1_000;
 
-const HZ: Rule = Rule { min: 0.001, max: 1_000_000.0, unit: "Hz", fix: "defaults to 10" };
 const NODE: &str = "set it to the name of its node";
 const TAG: &str = "set its tag, such as tag = \"robot/camera\"";
 const PATTERN: &str = "set a tag or a pattern, such as \"robot/**\"";
@@ -150,6 +149,7 @@ fn one_subscriber(
     made.spec.within = within;
     made.spec.loss = loss;
     made.spec.proxy = proxy;
+    elastic::reductions(place, written, &mut made.spec, checked);
     Some(SubscriberPlan { lifetime, ..made })
 }
 

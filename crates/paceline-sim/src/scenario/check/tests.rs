@@ -1,5 +1,6 @@
 use crate::impair::{Impairment, Loss};
 use crate::scenario::{Content, FaultKind, Plan, Protocol};
+use paceline_proto::capacity::LinkCapacity;
 use paceline_sched::{Duration, Late};
 
 const HEAD: &str = "duration = \"20s\"\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[node]]\nname = \"c\"\n\
@@ -22,9 +23,10 @@ fn omitted_fields_have_defaults() {
     let link = &plan.links[0];
     assert_eq!(
         link.wire,
-        Impairment { rate: link.capacity, burst_bytes: 1_600, ..Impairment::NONE }
+        Impairment { rate: link.wire.rate, burst_bytes: 1_600, ..Impairment::NONE }
     );
     assert_eq!(link.protocol, Protocol::Tcp);
+    assert_eq!(link.capacity, link.wire.rate.map(LinkCapacity::Fixed));
     assert!(link.capacity.is_some() && plan.warnings.is_empty());
     let publisher = &plan.publishers[0];
     assert_eq!((publisher.period, publisher.bytes), (Duration::from_millis(100), 1_000));
@@ -64,6 +66,41 @@ fn values_are_parsed() {
 /// Invalid files, each with a part of the expected message.
 const WRONG: &[(&str, &str)] = &[
     ("colour = 1", "unknown field `colour`"),
+    // Elastic contracts and capacities over time.
+    (
+        "[[subscriber]]\nnode = \"b\"\ntag = \"t\"\nmax_hz = 5\nmin_hz = 10\nwithin = \"1s\"",
+        "min_hz = 10: must be below max_hz",
+    ),
+    (
+        "[[subscriber]]\nnode = \"b\"\ntag = \"t\"\nmax_hz = 5\nmin_hz = 1",
+        "min_hz = 1: needs a contract; set within or loss",
+    ),
+    (
+        "[[subscriber]]\nnode = \"b\"\ntag = \"t\"\nbitrate = \"1mbit..2mbit\"\nwithin = \"1s\"",
+        "the second bit rate must be below the first",
+    ),
+    (
+        "[[subscriber]]\nnode = \"b\"\ntag = \"t\"\nimportance = 101",
+        "importance = 101: must be a whole number from 0 to 100",
+    ),
+    (
+        "[[link]]\nbetween = [\"b\", \"c\"]\ncapacity = \"auto 2mbit..1mbit\"",
+        "the minimum 2mbit is above the maximum 1mbit",
+    ),
+    (
+        "[[fault]]\nat = \"1s\"\ncapacity = [\"a\", \"b\"]",
+        "set rate, optionally with ramp, or rates with every",
+    ),
+    (
+        "[[fault]]\nat = \"1s\"\ncapacity = [\"a\", \"b\"]\nrate = \"1mbit\"\nevery = \"1s\"",
+        "set rate, optionally with ramp, or rates with every",
+    ),
+    (
+        "[[fault]]\nat = \"1s\"\ncapacity = [\"a\", \"b\"]\nrates = [\"x\"]\nevery = \"1s\"",
+        "each as rates = [",
+    ),
+    ("[[fault]]\nat = \"1s\"\nstall = \"a\"\nramp = \"1s\"", "ramp = "),
+    ("[[fault]]\nat = \"1s\"\nstall = \"a\"\nrate = \"1mbit\"", "rate = "),
     // Bare numbers, wrong units, and names that carried their unit.
     (
         "[[subscriber]]\nnode = \"a\"\ntag = \"t\"\nwithin = 200",

@@ -2,7 +2,7 @@
 
 use super::by_reason;
 use crate::scenario::plan::{Plan, PublisherPlan, SubscriberPlan};
-use crate::scenario::record::{Record, SubscriberRecord};
+use crate::scenario::record::{Record, Steps, SubscriberRecord};
 use paceline_sched::{Duration, Instant, LossTolerance};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -39,6 +39,8 @@ pub struct Flow {
     pub windows: Option<Windows>,
     /// The longest time without a delivery.
     pub gap_ns: u64,
+    /// The steps of an elastic contract over the whole run; `None` if it is not elastic.
+    pub steps: Option<Steps>,
     /// The reason for a refusal, with the numbers; `None` if it was not refused.
     pub refused: Option<String>,
 }
@@ -195,8 +197,10 @@ impl Key {
             late,
             dropped: by_reason(&received.drops),
             delay_ns: DelayQuantiles::of(delivered().map(nanos).collect()),
-            windows: self.windows(plan, asks, &due),
+            // The rate of an elastic contract changes, so the samples that are due are not known.
+            windows: self.windows(plan, asks, &due).filter(|_| asks.spec.elastic.is_none()),
             gap_ns: gap(received, self.lives(record), (from, to)).as_nanos(),
+            steps: asks.spec.elastic.as_ref().map(|_| received.steps),
             refused: self.refusal(record, received),
         }
     }

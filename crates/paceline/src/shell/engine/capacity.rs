@@ -5,6 +5,7 @@ use super::EngineLink;
 use super::LinkCommand;
 use crate::check::classes;
 use crate::error::{CapacityError, ClassesError};
+use paceline_node::capacity::CapacityChange;
 use paceline_proto::control::{ControlOutput, WayChange};
 use paceline_proto::link::LinkClass;
 use paceline_proto::medium::Medium;
@@ -51,15 +52,21 @@ impl Engine {
 
     /// Follows the capacity of a link: as measured, or as stated after a measurement that had contradicted it. Its scheduler
     /// has done so already.
-    pub(super) fn follow_capacity(
-        &mut self,
-        now: Instant,
-        at: usize,
-        (capacity, measured): (Capacity, bool),
-    ) {
-        if let Some(link) = self.links.get(at) {
-            self.control.set_measured(&link.config.name, measured);
-        }
+    pub(super) fn follow_capacity(&mut self, now: Instant, at: usize, change: CapacityChange) {
+        let Some(link) = self.links.get(at) else { return };
+        let (capacity, measured) = match change {
+            CapacityChange::Measured(measured) | CapacityChange::Contradicted { measured, .. } => {
+                (measured, true)
+            }
+            CapacityChange::Stated(stated) => (stated, false),
+            CapacityChange::Repairs(share) => {
+                return self.control.set_repairs(&link.config.name, share);
+            }
+            CapacityChange::Falls(fall) => {
+                return self.control.handle_fall(now, &link.config.name, &fall);
+            }
+        };
+        self.control.set_measured(&link.config.name, measured);
         self.apply_capacity(now, at, capacity);
         self.unmeasured.end(at);
     }

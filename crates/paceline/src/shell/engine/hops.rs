@@ -16,8 +16,8 @@ impl Engine {
     /// Collects the inputs that have arrived, and handles them for a while: one of each neighbour in turn.
     pub(super) fn handle_inputs(&mut self, now: Instant) {
         for (from, input) in self.sources.inputs.collect() {
-            if let NeighbourInput::Capacity { link, capacity, measured } = input {
-                self.follow_capacity(now, link, (capacity, measured));
+            if let NeighbourInput::Capacity { link, change } = input {
+                self.follow_capacity(now, link, change);
             } else if let NeighbourInput::Hop { link, up, .. } = input {
                 if up {
                     self.unmeasured.meet(now, link, from);
@@ -45,8 +45,8 @@ impl Engine {
                 NeighbourInput::Hop { link, up, peer } => {
                     self.handle_hop(now, link, (from, up), peer);
                 }
-                NeighbourInput::Capacity { link, capacity, measured } => {
-                    self.follow_capacity(now, link, (capacity, measured));
+                NeighbourInput::Capacity { link, change } => {
+                    self.follow_capacity(now, link, change);
                 }
             }
             if clock::now() >= until {

@@ -2,10 +2,10 @@
 
 use super::super::lock;
 use bytes::Bytes;
+use paceline_node::capacity::CapacityChange;
 use paceline_proto::NodeId;
 use paceline_proto::memory::Charge;
 use paceline_proto::rights::PeerName;
-use paceline_sched::Capacity;
 use std::sync::Mutex;
 
 /// An input of a neighbour.
@@ -20,8 +20,8 @@ pub(crate) enum NeighbourInput {
         /// The name in the neighbour's certificate, if it has one.
         peer: Option<PeerName>,
     },
-    /// The measured capacity of a link that leads to it, for admission.
-    Capacity { link: usize, capacity: Capacity, measured: bool },
+    /// A change of the capacity of a link that leads to it, for admission.
+    Capacity { link: usize, change: CapacityChange },
 }
 
 /// The inputs that the engine has not collected, in the order of their arrival: a hop comes up before its messages, and goes

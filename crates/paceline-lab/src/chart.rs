@@ -12,13 +12,13 @@ const COLOURS: [&str; 4] = ["#c0392b", "#1b6ca8", "#1e8449", "#b9770e"];
 const POINTS_MAX: usize = 1_500;
 
 /// A line with its name.
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) points: Vec<(f64, f64)>,
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// Draws `lines` under a title, with the names of both axes.
-pub(super) fn svg(title: &str, axes: [&str; 2], lines: &[Line]) -> String {
+pub(crate) fn svg(title: &str, axes: [&str; 2], lines: &[Line]) -> String {
     let all = || lines.iter().flat_map(|line| &line.points);
     let right = all().map(|point| point.0).fold(1e-9, f64::max);
     let low = all().map(|point| point.1).fold(0.0, f64::min);
