@@ -39,8 +39,10 @@ pub(crate) fn svg(title: &str, axes: [&str; 2], lines: &[Line]) -> String {
     text(LEFT - 6.0, y(high), "end", &format!("{high:.3}"));
     text(LEFT - 6.0, y(low), "end", &format!("{low:.3}"));
     text(x(right), HEIGHT - BOTTOM + 16.0, "end", &format!("{right:.0}"));
+    // The names share the width above the axis.
+    let step = ((WIDTH - LEFT - 20.0) / lines.len().max(1) as f64).min(220.0);
     for ((at, line), colour) in (0_u16..).zip(lines).zip(COLOURS.iter().cycle()) {
-        let right = WIDTH - 20.0 - 220.0 * f64::from(at);
+        let right = WIDTH - 20.0 - step * f64::from(at);
         let name = &line.name;
         let _ = writeln!(
             out,
