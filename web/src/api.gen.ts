@@ -574,6 +574,48 @@ wakeup_us: number | null,
  */
 bound_us: number | null, };
 
+export type Players = { 
+/**
+ * Players that receive the samples now.
+ */
+players: number, 
+/**
+ * RTP packets that were sent.
+ */
+packets: number, 
+/**
+ * Pictures that were left out because the player read too slowly.
+ */
+left_out_slow: number, 
+/**
+ * Pictures that were left out because they need an earlier one that was.
+ */
+left_out_needs: number, 
+/**
+ * Blocks of sound that were left out because the player read too slowly.
+ */
+left_out_sound: number, 
+/**
+ * Packets up to the highest sequence number that each player reported.
+ */
+reported: number, 
+/**
+ * The part of `reported` that did not arrive, as the players reported it.
+ */
+lost: number, 
+/**
+ * The largest lost part of the packets between the last two reports of a present player, 0 to 1.
+ */
+loss_max: number, 
+/**
+ * The largest jitter in the last report of a present player.
+ */
+jitter_max_us: number, 
+/**
+ * The largest round trip of a present player, from its last report; null if no player states when it received a sender report.
+ */
+round_trip_max_us: number | null, };
+
 export type NodeClock = { 
 /**
  * The state: `unsynchronised`, `synchronised`, `holdover` or `disrupted`.

@@ -11,8 +11,8 @@ use paceline::delivery::TimedStatus;
 use paceline::status::{
     BufferStatus, ClassStatus, DropReason, ElasticStatus, LinkCounters, LinkStatus,
     MeasuredCapacity, MediumStatus, MemoryStatus, MutedStatus, NeighbourStatus, NetworkHealth,
-    NodeStatus, ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus, Repairs,
-    RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus,
+    NodeStatus, PlayersStatus, ProcessorStatus, ProcessorWait, PublisherStatus, QueueStatus,
+    Repairs, RequestedForm, Reservation, ReservedHop, StalledThread, StreamContract, StreamStatus,
     SubscriptionHealth, SubscriptionStatus, SummedAges, UnreadStatus,
 };
 use paceline::time::{ClockReport, SourceReport, TimeService};
@@ -52,6 +52,7 @@ fn written() -> String {
         SubscriptionHealth::decl(&config),
         NetworkHealth::decl(&config),
         TimedStatus::decl(&config),
+        PlayersStatus::decl(&config),
         ClockReport::decl(&config),
         TimeService::decl(&config),
         SourceReport::decl(&config),
