@@ -57,7 +57,7 @@ pub(crate) async fn answer(
     request: Request<Incoming>,
 ) -> Result<Answer, Problem> {
     let shared = shared.ok_or_else(|| {
-        let error = "WebRTC is not served here: start paceline node with --webrtc 127.0.0.1:8471";
+        let error = "WebRTC is not served here: start paceline node --webrtc 127.0.0.1:8471";
         (StatusCode::NOT_FOUND, error.to_owned())
     })?;
     let path = request.uri().path().to_owned();
