@@ -28,7 +28,7 @@ after(async () => {
   assert.deepEqual(complaints, []);
 });
 
-test("a page is told the node, and lists publishers", { timeout: LIMIT_MS }, async () => {
+test("a page is told the node, and lists publishers", { timeout: 3 * LIMIT_MS }, async () => {
   const { about, sources } = await page.evaluate(async () => {
     const { node, id, mayPublish, clock } = connection;
     const find = async () => (await connection.sources("robot/*")).map(({ tag, encoding }) => [tag, encoding]);
@@ -44,7 +44,7 @@ test("a page is told the node, and lists publishers", { timeout: LIMIT_MS }, asy
   assert.deepEqual(sources.sort(), [["robot/camera", "image/jpeg"], ["robot/pose", "text/plain"]]);
 });
 
-test("a contract is granted over the measured path, and samples arrive with ages", { timeout: LIMIT_MS }, async () => {
+test("a contract is granted over the measured path, and samples arrive with ages", { timeout: 3 * LIMIT_MS }, async () => {
   const got = await page.evaluate(async () => {
     const poses = connection.subscribe({ tag: "robot/pose", withinMs: 500 });
     const grant = await poses.answer;
@@ -61,7 +61,7 @@ test("a contract is granted over the measured path, and samples arrive with ages
   assert.ok(got.samples.every(({ ageMs, late }) => ageMs < 500 && !late), JSON.stringify(got.samples));
 });
 
-test("a request beyond the path is refused before the first sample, with an offer that is granted", { timeout: LIMIT_MS }, async () => {
+test("a request beyond the path is refused before the first sample, with an offer that is granted", { timeout: 3 * LIMIT_MS }, async () => {
   const got = await page.evaluate(async () => {
     const want = { tag: "robot/camera", withinMs: 1 };
     const first = connection.subscribe(want);
@@ -75,7 +75,7 @@ test("a request beyond the path is refused before the first sample, with an offe
 });
 
 for (const carrier of ["websocket", "webtransport"]) {
-  test(`pictures are shown at the requested rate and size over ${carrier}`, { timeout: LIMIT_MS }, async () => {
+  test(`pictures are shown at the requested rate and size over ${carrier}`, { timeout: 3 * LIMIT_MS }, async () => {
     const got = await page.evaluate(async (carrier) => {
       const other = await connect(undefined, { carrier });
       const canvas = document.body.appendChild(document.createElement("canvas"));
@@ -95,7 +95,7 @@ for (const carrier of ["websocket", "webtransport"]) {
   });
 }
 
-test("over datagrams that are lost, a contract repairs them and delivers in order", { timeout: LIMIT_MS }, async () => {
+test("over datagrams that are lost, a contract repairs them and delivers in order", { timeout: 3 * LIMIT_MS }, async () => {
   // The policy of the page allows its own port; the relay has another one.
   const other = await browser.newPage({ bypassCSP: true });
   const relayed = throughRelay(other, { delayMs: 10, oneIn: 50 });
@@ -118,7 +118,7 @@ test("over datagrams that are lost, a contract repairs them and delivers in orde
   assert.deepEqual(gaps, [], got.seqs.join(" "));
 });
 
-test("the capacity of a thin path is measured, and an elastic camera keeps its deadline on it", { timeout: LIMIT_MS }, async () => {
+test("the capacity of a thin path is measured, and an elastic camera keeps its deadline on it", { timeout: 3 * LIMIT_MS }, async () => {
   // The policy of the page allows its own port; the relay has another one.
   const other = await browser.newPage({ bypassCSP: true });
   const relayed = throughRelay(other, { delayMs: 20, bitsPerS: 4e6 });
@@ -142,7 +142,7 @@ test("the capacity of a thin path is measured, and an elastic camera keeps its d
   assert.ok(middle > 2.5e6 && middle < 6e6, JSON.stringify(got));
 });
 
-test("video is decoded by the page", { timeout: LIMIT_MS }, async () => {
+test("video is decoded by the page", { timeout: 3 * LIMIT_MS }, async () => {
   const coder = spawn("ffmpeg", ["-loglevel", "error", "-re", "-f", "lavfi", "-i", "testsrc=size=320x240:rate=20", "-c:v", "libx264", "-tune", "zerolatency", "-g", "20", "-pix_fmt", "yuv420p", "-f", "h264", "-"], { stdio: ["ignore", "pipe", "inherit"] });
   const pub = spawn(BINARY, ["pub", "robot/video", "-", "--hz", "20"], { stdio: ["pipe", "ignore", "ignore"], env: node.env });
   pub.stdin.on("error", () => undefined);
@@ -168,7 +168,7 @@ test("video is decoded by the page", { timeout: LIMIT_MS }, async () => {
   }
 });
 
-test("a wrong request names the field, and disturbs nothing else", { timeout: LIMIT_MS }, async () => {
+test("a wrong request names the field, and disturbs nothing else", { timeout: 3 * LIMIT_MS }, async () => {
   const errors = await page.evaluate(async () => {
     const failed = (request) => connection.subscribe(request).answer.then(() => "none", (error) => error.message);
     return [
@@ -182,7 +182,7 @@ test("a wrong request names the field, and disturbs nothing else", { timeout: LI
   assert.match(errors[2], /size/);
 });
 
-test("commands of a page arrive with the age of their whole way, and stale ones do not act", { timeout: LIMIT_MS }, async () => {
+test("commands of a page arrive with the age of their whole way, and stale ones do not act", { timeout: 3 * LIMIT_MS }, async () => {
   const sub = spawn(BINARY, ["sub", "robot/steer", "--json", "--fresh", "300ms"], { stdio: ["ignore", "pipe", "ignore"], env: node.env });
   const lines = [];
   createInterface({ input: sub.stdout }).on("line", (line) => lines.push(JSON.parse(line)));
@@ -210,7 +210,7 @@ test("commands of a page arrive with the age of their whole way, and stale ones 
   }
 });
 
-test("the browser is a node of the network like others", { timeout: LIMIT_MS }, async () => {
+test("the browser is a node of the network like others", { timeout: 3 * LIMIT_MS }, async () => {
   const nodes = JSON.parse(execFileSync(BINARY, ["ls", "--json"], { encoding: "utf8", env: node.env, timeout: LIMIT_MS })).nodes;
   const names = nodes.map(({ name }) => name);
   assert.ok(names.some((name) => /^browser 127\.0\.0\.1/.test(name)), names.join(", "));

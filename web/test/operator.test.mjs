@@ -45,7 +45,7 @@ async function opened(options) {
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const newest = () => commands.at(-1) ?? {};
 
-test("camera, values and contracts are shown", { timeout: LIMIT_MS }, async () => {
+test("camera, values and contracts are shown", { timeout: 3 * LIMIT_MS }, async () => {
   await until("the battery is shown", async () => /robot\/battery.*24\.1/.test(await page.textContent("#values")));
   await until("the camera has a contract", async () => /^camera: granted/.test(await page.textContent("#contract-camera")));
   await until("the link is shown", async () => /bit\/s, (measuring|stable|falling) .* reserved .* of .*bit\/s/.test(await page.textContent("#link")));
@@ -59,7 +59,7 @@ test("camera, values and contracts are shown", { timeout: LIMIT_MS }, async () =
   assert.ok(colours > 20, `${colours} colours`);
 });
 
-test("nothing is sent before Drive, and STOP ends it with zeros", { timeout: LIMIT_MS }, async () => {
+test("nothing is sent before Drive, and STOP ends it with zeros", { timeout: 3 * LIMIT_MS }, async () => {
   await page.keyboard.down("ArrowUp");
   await pause(300);
   assert.equal(commands.length, 0);
@@ -80,7 +80,7 @@ test("nothing is sent before Drive, and STOP ends it with zeros", { timeout: LIM
   assert.equal(commands.length, sent, "nothing follows");
 });
 
-test("a page that freezes sends nothing old, and drives again when it wakes", { timeout: LIMIT_MS }, async () => {
+test("a page that freezes sends nothing old, and drives again when it wakes", { timeout: 3 * LIMIT_MS }, async () => {
   await page.click("#arm");
   await page.keyboard.down("ArrowUp");
   await until("the robot drives", async () => newest().forward === 1);
@@ -95,7 +95,7 @@ test("a page that freezes sends nothing old, and drives again when it wakes", { 
   await page.keyboard.up("ArrowUp");
 });
 
-test("the page fits on a phone, and its stick steers", { timeout: LIMIT_MS }, async () => {
+test("the page fits on a phone, and its stick steers", { timeout: 3 * LIMIT_MS }, async () => {
   mkdirSync(SHOTS, { recursive: true });
   await page.screenshot({ path: join(SHOTS, "operator-desktop.png") });
   const phone = await opened({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
