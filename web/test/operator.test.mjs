@@ -106,10 +106,16 @@ test("the page fits on a phone, and its stick steers", { timeout: 3 * LIMIT_MS }
   assert.deepEqual(outside, [], "all of it is visible without scrolling");
   await phone.tap("#arm");
   const { x, y, width } = await phone.locator("#pad").boundingBox();
-  await phone.mouse.move(x + width / 2, y + width / 2);
-  await phone.mouse.down();
-  await phone.mouse.move(x + width / 2, y + width * 0.3);
-  await until("the robot is told half the speed", async () => newest().forward > 0.4 && newest().forward < 0.6);
+  await phone.bringToFront();
+  // A page that loses the focus lets go of the stick, as it should: then the operator takes it again.
+  await until("the robot is told half the speed", async () => {
+    await phone.mouse.up();
+    await phone.mouse.move(x + width / 2, y + width / 2);
+    await phone.mouse.down();
+    await phone.mouse.move(x + width / 2, y + width * 0.3);
+    await pause(400);
+    return newest().forward > 0.4 && newest().forward < 0.6;
+  });
   await phone.screenshot({ path: join(SHOTS, "operator-phone.png") });
   await phone.mouse.up();
   await phone.tap("#stop");
