@@ -42,7 +42,6 @@ export class Screen {
   readonly #context: CanvasRenderingContext2D | null;
   #decoder: VideoDecoder | undefined;
   #codec = "";
-  #seq = -1;
   #waitsForKey = true;
   #decoding = false;
   readonly #pending = new Map<number, Sample>();
@@ -90,10 +89,7 @@ export class Screen {
 
   #video(sample: Sample): void {
     const isKey = sample.kind === "video_i";
-    const follows = sample.seq === this.#seq + 1 || sample.kind !== "video_p";
-    this.#seq = sample.seq;
-    // The node leaves pictures out so that the rest can be decoded, so a gap in the numbers alone is no loss.
-    void follows;
+    // The node leaves pictures out only so that the rest can be decoded, so a gap in the numbers is no loss.
     if (isKey) this.#configure(sample);
     if (this.#waitsForKey || !this.#decoder || this.#decoder.decodeQueueSize > WAITING_MAX) {
       this.#waitsForKey = true;

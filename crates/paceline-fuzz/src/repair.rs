@@ -237,7 +237,7 @@ impl Lab {
                 link.is_settled(index),
                 "{index:?} never ends: {:?} {counters:?}, {waiting} wait, {:?} {:?}",
                 spec.retransmit,
-                link.mended(),
+                link.repair_counters(),
                 hop().next(),
             );
             let arrived = self.arrived.remove(&index.0).unwrap_or_default();

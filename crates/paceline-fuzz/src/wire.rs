@@ -5,7 +5,7 @@ use paceline_proto::wire::codec::{Reader, WireError};
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
     CONTROL_BYTES_MAX, ControlHead, DataHead, OPEN_BYTES_MAX, OPEN_MENDED_BYTES_MAX,
-    PART_BYTES_MAX, Place, Segment, write_abort, write_close, write_open, write_open_mended,
+    PART_BYTES_MAX, Place, Segment, write_abort, write_close, write_open, write_open_retransmitted,
     write_padding, write_part,
 };
 
@@ -84,12 +84,12 @@ fn check_again(segment: &Segment) {
             assert!(out.len() <= ControlHead::BYTES_MAX && payload.len() <= CONTROL_BYTES_MAX);
             out.extend_from_slice(payload);
         }
-        Segment::Open { stream, publisher, form, mend: None } => {
+        Segment::Open { stream, publisher, form, retransmission: None } => {
             write_open(*stream, *publisher, form, &mut out);
             assert!(out.len() <= OPEN_BYTES_MAX, "{segment:?} takes {} bytes", out.len());
         }
-        Segment::Open { stream, publisher, form, mend: Some(mend) } => {
-            write_open_mended(*stream, *publisher, form, *mend, &mut out);
+        Segment::Open { stream, publisher, form, retransmission: Some(retransmission) } => {
+            write_open_retransmitted(*stream, *publisher, form, *retransmission, &mut out);
             assert!(out.len() <= OPEN_MENDED_BYTES_MAX, "{segment:?} takes {} bytes", out.len());
         }
         Segment::Part { number, total, offset, payload } => {

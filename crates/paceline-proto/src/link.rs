@@ -107,7 +107,7 @@ pub use classes::ClassView;
 pub use groups::GroupMembers;
 pub use hops::{Fates, Hop, HopChange};
 pub use passages::{PASSAGES_MAX, Passage};
-pub use repairs::MendCounters;
+pub use repairs::RepairCounters;
 pub use retire::RETIRE_MAX;
 pub use stream::StreamSpec;
 

@@ -303,7 +303,7 @@ impl Receiver {
                     found(Received::Control(message));
                 }
             }
-            Segment::Open { stream, publisher, form, mend: _ } => {
+            Segment::Open { stream, publisher, form, retransmission: _ } => {
                 self.give_up(stream, DropReason::LinkLoss, found);
                 let same = |old: &mut Incoming| old.publisher == publisher && old.form == form;
                 if !self.find(stream).is_some_and(same) {

@@ -5,8 +5,8 @@ use paceline_proto::wire::Reader;
 use paceline_proto::wire::ack::Ack;
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
-    ControlHead, DataHead, Mend, Place, SampleHead, Segment, read_encoding, write_abort,
-    write_close, write_encoding, write_open, write_open_mended, write_padding, write_part,
+    ControlHead, DataHead, Place, Retransmission, SampleHead, Segment, read_encoding, write_abort,
+    write_close, write_encoding, write_open, write_open_retransmitted, write_padding, write_part,
 };
 use paceline_proto::{
     Encoding, Form, Kind, NodeId, ProbeInterval, PublisherId, Rate, Retransmit, Size, Timestamp,
@@ -193,7 +193,7 @@ fn open_close_abort_and_control_segments() {
     let mut out = Vec::new();
     write_open(3, publisher, &form, &mut out);
     assert_eq!(hex(&out), "030308070605040302010102882701a00178");
-    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: None });
+    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, retransmission: None });
     let number = |n| NonZeroU32::new(n).unwrap();
     let bits_per_s = Some(number(100_000));
     let rate = Rate { bits_per_s, ..Rate::every(number(2)).at_most(number(3_000)) };
@@ -205,7 +205,7 @@ fn open_close_abort_and_control_segments() {
         let short = Bytes::copy_from_slice(&out[..end]);
         assert!(Segment::read(&mut Reader::new(short)).is_err(), "{end} bytes of it");
     }
-    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: None });
+    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, retransmission: None });
     let mut out = Vec::new();
     write_close(3, 200, &mut out);
     assert_eq!(hex(&out), "0403c801");
@@ -228,11 +228,14 @@ fn fields_of_frames_on_lossy_links() {
     assert_eq!(FrameHeader::read(&mut Reader::new(out.into())).unwrap(), header);
     let publisher = PublisherId { node: NodeId(0x0102_0304_0506_0708), index: 1 };
     let (retransmit, hold) = (Retransmit::GoBackN, Some(Duration::from_millis(1)));
-    let (form, mend) = (Form::FULL, Mend { retransmit, first: 5, hold });
+    let (form, retransmission) = (Form::FULL, Retransmission { retransmit, first: 5, hold });
     let mut out = Vec::new();
-    write_open_mended(3, publisher, &form, mend, &mut out);
+    write_open_retransmitted(3, publisher, &form, retransmission, &mut out);
     assert_eq!(hex(&out), "1303080706050403020101000001e80705");
-    assert_eq!(read(out), Segment::Open { stream: 3, publisher, form, mend: Some(mend) });
+    assert_eq!(
+        read(out),
+        Segment::Open { stream: 3, publisher, form, retransmission: Some(retransmission) }
+    );
     let mut out = Vec::new();
     write_part(7, 300, 298, 2, &mut out);
     out.extend_from_slice(b"hi");

@@ -115,9 +115,11 @@ impl OutMessage {
                 self.put_payload(&payload);
             }
             Segment::Abort { stream, number } => self.begin(3, stream, number),
-            Segment::Open { stream, publisher, form, mend } => {
-                let hold = mend.filter(|mend| mend.retransmit != Retransmit::None);
-                let hold = hold.map(|mend| mend.hold.unwrap_or(HOLD_MAX).min(HOLD_MAX));
+            Segment::Open { stream, publisher, form, retransmission } => {
+                let hold = retransmission
+                    .filter(|retransmission| retransmission.retransmit != Retransmit::None);
+                let hold = hold
+                    .map(|retransmission| retransmission.hold.unwrap_or(HOLD_MAX).min(HOLD_MAX));
                 let hold = hold.unwrap_or_default();
                 self.streams.push(StreamChange::Opened(stream, publisher, form, hold));
             }

@@ -9,8 +9,8 @@ use paceline_proto::wire::Writer;
 use paceline_proto::wire::ack::Ack;
 use paceline_proto::wire::frame::FrameHeader;
 use paceline_proto::wire::segment::{
-    ControlHead, DataHead, Mend, SampleHead, write_abort, write_close, write_open,
-    write_open_mended, write_part,
+    ControlHead, DataHead, Retransmission, SampleHead, write_abort, write_close, write_open,
+    write_open_retransmitted, write_part,
 };
 use paceline_proto::{
     Encoding, Form, Kind, NodeId, Pattern, ProbeInterval, Proxy, PublisherId, Retransmit, Size,
@@ -312,8 +312,8 @@ impl Attacker {
             let retransmit = modes[self.chance.below(3)];
             let hold = Duration::from_micros(self.number().min(u64::MAX / 1_000));
             let first = self.sample_number(stream);
-            let mend = Mend { retransmit, first, hold: Some(hold) };
-            write_open_mended(stream, publisher, &Form::FULL, mend, out);
+            let mend = Retransmission { retransmit, first, hold: Some(hold) };
+            write_open_retransmitted(stream, publisher, &Form::FULL, mend, out);
         }
         self.numbers[stream as usize % 8] = 0;
     }

@@ -379,8 +379,8 @@ impl Lab {
             Segment::Control { total, last, payload } => {
                 self.hops[hop].sent_control(*total, *last, payload);
             }
-            Segment::Open { stream, publisher, form, mend } => {
-                assert_eq!(*mend, None, "this carrier loses nothing");
+            Segment::Open { stream, publisher, form, retransmission } => {
+                assert_eq!(*retransmission, None, "this carrier loses nothing");
                 let line = self.model.lines.get_mut(&(stream % 4_096)).unwrap();
                 assert_eq!((line.id, line.spec.hop), (*stream, node(hop)));
                 assert_eq!((line.spec.publisher, line.spec.form), (*publisher, *form));

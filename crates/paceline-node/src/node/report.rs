@@ -157,7 +157,7 @@ impl Node {
             closed: link.closed().into(),
             classes: Vec::new(),
             muted: Vec::new(),
-            repairs: link.mended().into(),
+            repairs: link.repair_counters().into(),
             buffer: None,
         }
     }

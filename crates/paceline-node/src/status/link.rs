@@ -8,7 +8,7 @@ use super::units::{by_name, maybe_part, micros, text, texts};
 use paceline_proto::NodeId;
 use paceline_proto::capacity::{CapacityEstimate, CapacityState};
 use paceline_proto::guard::Flood;
-use paceline_proto::link::MendCounters;
+use paceline_proto::link::RepairCounters;
 use paceline_proto::medium::MediumView;
 use paceline_sched::Capacity;
 use serde::{Deserialize, Serialize};
@@ -206,9 +206,9 @@ pub struct Repairs {
     pub share_per_mille: u64,
 }
 
-impl From<MendCounters> for Repairs {
-    fn from(counters: MendCounters) -> Self {
-        let MendCounters { repeated, repeated_bytes, given_up, share_per_mille } = counters;
+impl From<RepairCounters> for Repairs {
+    fn from(counters: RepairCounters) -> Self {
+        let RepairCounters { repeated, repeated_bytes, given_up, share_per_mille } = counters;
         Self { repeated, repeated_bytes, given_up, share_per_mille }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct RepairKey {
 
 /// Counters of retransmission.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct MendCounters {
+pub struct RepairCounters {
     /// Pieces that were retransmitted.
     pub repeated: u64,
     /// Bytes of the retransmitted pieces.
@@ -50,7 +50,7 @@ pub(super) struct Repairs {
     paid_at: Instant,
     /// The same for best-effort repairs that preceded other best effort.
     best_effort_paid_at: Instant,
-    counters: MendCounters,
+    counters: RepairCounters,
     pub(super) share: RepairShare,
 }
 
@@ -113,7 +113,7 @@ impl Repairs {
         self.counters.given_up += 1;
     }
 
-    pub(super) const fn counters(&self) -> MendCounters {
+    pub(super) const fn counters(&self) -> RepairCounters {
         self.counters
     }
 

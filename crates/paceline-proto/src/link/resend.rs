@@ -11,7 +11,7 @@ use crate::ids::NodeId;
 use crate::retransmit::Retransmit;
 use crate::wire::frame::FrameBuf;
 use crate::wire::segment::{
-    DataHead, Mend, OPEN_MENDED_BYTES_MAX, stream_place, write_open_mended,
+    DataHead, OPEN_MENDED_BYTES_MAX, Retransmission, stream_place, write_open_retransmitted,
 };
 use paceline_sched::Instant;
 
@@ -44,8 +44,8 @@ impl Link {
         }
         let spec = &stream.spec;
         let hold = spec.contract.map(|contract| spec.upstream.saturating_add(contract.deadline));
-        let mend = Mend { retransmit: spec.retransmit, first: stream.first, hold };
-        write_open_mended(id, spec.publisher, &spec.form, mend, &mut out.head);
+        let mend = Retransmission { retransmit: spec.retransmit, first: stream.first, hold };
+        write_open_retransmitted(id, spec.publisher, &spec.form, mend, &mut out.head);
         self.items.push(Item::Open(index, id, version));
     }
 

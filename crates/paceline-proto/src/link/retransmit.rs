@@ -15,7 +15,7 @@
 
 use super::contents::{Item, Notice, Piece};
 use super::pacing::spent;
-use super::repairs::{MendCounters, RepairKey, Standing};
+use super::repairs::{RepairCounters, RepairKey, Standing};
 use super::stream::Stream;
 use super::{Link, StreamIndex};
 use crate::budget::RepairShare;
@@ -57,9 +57,9 @@ impl Next {
 impl Link {
     /// Returns the counters of retransmission; all zero on carriers that keep order.
     #[must_use]
-    pub fn mended(&self) -> MendCounters {
+    pub fn repair_counters(&self) -> RepairCounters {
         let share_per_mille = self.repair_share().map_or(0, RepairShare::per_mille);
-        MendCounters { share_per_mille, ..self.repairs.counters() }
+        RepairCounters { share_per_mille, ..self.repairs.counters() }
     }
 
     /// Returns the share of the capacity that admission should reserve for repairs; `None` on carriers that keep order, and without

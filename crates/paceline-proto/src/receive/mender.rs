@@ -10,7 +10,7 @@ use crate::reason::DropReason;
 use crate::wire::NUMBER_STEP_MAX;
 use crate::wire::ack::Arrivals;
 use crate::wire::codec::WireError;
-use crate::wire::segment::{CONTROL_BYTES_MAX, Mend, Place, Segment, stream_place};
+use crate::wire::segment::{CONTROL_BYTES_MAX, Place, Retransmission, Segment, stream_place};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,9 +95,9 @@ impl Mender {
                 self.blocked.insert(place);
                 in_turn
             }
-            Segment::Open { stream, publisher, form, mend } => {
+            Segment::Open { stream, publisher, form, retransmission } => {
                 if room.fits(STREAM_COST) || self.streams.contains_key(&stream_place(stream)) {
-                    self.open(stream, publisher, form, mend.unwrap_or_default(), found);
+                    self.open(stream, publisher, form, retransmission.unwrap_or_default(), found);
                 }
                 true
             }
@@ -146,7 +146,7 @@ impl Mender {
         id: u32,
         publisher: PublisherId,
         form: Form,
-        mend: Mend,
+        retransmission: Retransmission,
         found: &mut impl FnMut(Received),
     ) {
         let place = stream_place(id);
@@ -154,7 +154,7 @@ impl Mender {
             if known.id == id && known.publisher == publisher && known.form == form {
                 let mut sorted = core::mem::take(&mut self.sorted);
                 let before = known.sorter.bytes();
-                known.sorter.set_mend(mend, &mut sorted);
+                known.sorter.set_retransmission(retransmission, &mut sorted);
                 self.bytes = self.bytes - before + known.sorter.bytes();
                 hand_over(known, &mut sorted, found);
                 self.sorted = sorted;
@@ -167,7 +167,7 @@ impl Mender {
         }
         let mut stream = Stream { id, publisher, form, sorter: Sorter::default() };
         let mut sorted = core::mem::take(&mut self.sorted);
-        stream.sorter.set_mend(mend, &mut sorted);
+        stream.sorter.set_retransmission(retransmission, &mut sorted);
         hand_over(&stream, &mut sorted, found);
         self.sorted = sorted;
         self.streams.insert(place, stream);

@@ -9,7 +9,7 @@ use super::assembly::Assembly;
 use super::lost::Lost;
 use crate::reason::DropReason;
 use crate::retransmit::Retransmit;
-use crate::wire::segment::{Mend, SampleHead};
+use crate::wire::segment::{Retransmission, SampleHead};
 use crate::wire::{NUMBER_STEP_MAX, SAMPLE_BYTES_MAX};
 use bytes::Bytes;
 use paceline_sched::{Duration, Instant};
@@ -78,7 +78,7 @@ pub(super) struct Missing {
 /// The state of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Sorter {
-    mend: Mend,
+    retransmission: Retransmission,
     /// The number of the next sample to deliver.
     next: u64,
     /// Samples below this number are no longer waited for, because too much has arrived behind them.
@@ -91,16 +91,20 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Sets the retransmission mode. Samples before `mend.first` were sent before the hop last came up, and
+    /// Sets the retransmission mode. Samples before `retransmission.first` were sent before the hop last came up, and
     /// are lost. If that number is impossible, none counts as lost.
-    pub(super) fn set_mend(&mut self, mend: Mend, out: &mut Vec<Sorted>) {
-        self.mend = mend;
-        if self.next.saturating_add(NUMBER_STEP_MAX) < mend.first {
+    pub(super) fn set_retransmission(
+        &mut self,
+        retransmission: Retransmission,
+        out: &mut Vec<Sorted>,
+    ) {
+        self.retransmission = retransmission;
+        if self.next.saturating_add(NUMBER_STEP_MAX) < retransmission.first {
             self.part(out);
-            self.next = self.next.max(mend.first);
-        } else if self.next < mend.first {
+            self.next = self.next.max(retransmission.first);
+        } else if self.next < retransmission.first {
             self.parted = true;
-            self.skip_to(mend.first, out);
+            self.skip_to(retransmission.first, out);
         }
     }
 
@@ -174,7 +178,7 @@ impl Sorter {
         if number < self.next {
             return true;
         }
-        if self.mend.retransmit == Retransmit::GoBackN {
+        if self.retransmission.retransmit == Retransmit::GoBackN {
             let have = self.held.get(&number).map_or(0, |held| held.assembly.have());
             if number > self.in_turn() || offset > have {
                 return false;
@@ -234,7 +238,7 @@ impl Sorter {
         if number < self.next {
             return true;
         }
-        if self.mend.retransmit == Retransmit::GoBackN && number > self.in_turn() {
+        if self.retransmission.retransmit == Retransmit::GoBackN && number > self.in_turn() {
             return false;
         }
         self.waits_from = self.waits_from.max(number.saturating_sub(AHEAD_MAX));
@@ -302,7 +306,7 @@ impl Sorter {
 
     /// Returns `true` if a sample no longer waits for missing ones before it.
     fn is_forced(&self, now: Instant, missing: Missing, held: &Held) -> bool {
-        let settled = match self.mend.retransmit {
+        let settled = match self.retransmission.retransmit {
             Retransmit::None => missing.first.is_none_or(|first| first > held.frame),
             Retransmit::GoBackN | Retransmit::Selective => false,
         };
@@ -311,7 +315,7 @@ impl Sorter {
 
     /// Returns the time until which a sample is buffered.
     fn until(&self, held: &Held) -> Instant {
-        match (self.mend.retransmit, self.mend.hold, &held.head) {
+        match (self.retransmission.retransmit, self.retransmission.hold, &held.head) {
             (Retransmit::None, _, _) if held.is_whole() || held.given_up.is_some() => {
                 let quarter = self.half_round_trip.mul_div(1, 4);
                 held.since + quarter.max(Duration::from_millis(1)).min(OVERTAKEN_MAX)

@@ -3,7 +3,8 @@ use crate::ids::NodeId;
 use crate::sample::{Encoding, Kind, Timestamp};
 use crate::wire::NUMBER_STEP_MAX;
 use crate::wire::segment::{
-    ControlHead, DataHead, Mend, stream_id, write_abort, write_close, write_open, write_open_mended,
+    ControlHead, DataHead, Retransmission, stream_id, write_abort, write_close, write_open,
+    write_open_retransmitted,
 };
 use proptest::prelude::*;
 
@@ -183,8 +184,8 @@ fn datagrams_lost_with_a_hop_are_counted_when_it_returns() {
         Bytes::from(out)
     };
     let open = |out: &mut Vec<u8>, first| {
-        let mend = Mend { first, ..Mend::default() };
-        write_open_mended(0, publisher(0), &Form::FULL, mend, out);
+        let retransmission = Retransmission { first, ..Retransmission::default() };
+        write_open_retransmitted(0, publisher(0), &Form::FULL, retransmission, out);
     };
     let mut receiver = Receiver::new();
     let begin = datagram(1, 0, &|out| {

@@ -96,7 +96,7 @@ pub enum Segment {
         /// The form of the samples.
         form: Form,
         /// The retransmission parameters; only on carriers that may lose frames.
-        mend: Option<Mend>,
+        retransmission: Option<Retransmission>,
     },
     /// Closes a stream: no more samples follow.
     Close {
@@ -133,7 +133,7 @@ pub enum Segment {
 
 /// The retransmission parameters of a stream on a carrier that may lose frames.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Mend {
+pub struct Retransmission {
     /// The retransmission mode.
     pub retransmit: Retransmit,
     /// The number of the stream's first sample since the hop came up; earlier ones are not retransmitted.
@@ -196,7 +196,7 @@ impl Segment {
                     index: reader.varint32("publisher")?,
                 },
                 form: read_form(reader)?,
-                mend: if first { Some(read_mend(reader)?) } else { None },
+                retransmission: if first { Some(read_retransmission(reader)?) } else { None },
             }),
             CLOSE => Ok(Self::Close {
                 stream: reader.varint32("stream")?,
@@ -228,12 +228,16 @@ fn read_part(reader: &mut Reader) -> Result<Segment, WireError> {
     Ok(Segment::Part { number, total, offset, payload: reader.bytes(len, "message")? })
 }
 
-fn read_mend(reader: &mut Reader) -> Result<Mend, WireError> {
+fn read_retransmission(reader: &mut Reader) -> Result<Retransmission, WireError> {
     let code = reader.u8("retransmission")?;
     let retransmit = Retransmit::from_code(code).ok_or(WireError::Invalid("retransmission"))?;
     let micros = reader.varint_max(u64::MAX / 1_000, "hold")?;
     let first = reader.varint_max(NUMBER_MAX, "first sample")?;
-    Ok(Mend { retransmit, first, hold: (micros > 0).then(|| Duration::from_micros(micros)) })
+    Ok(Retransmission {
+        retransmit,
+        first,
+        hold: (micros > 0).then(|| Duration::from_micros(micros)),
+    })
 }
 
 fn read_data(reader: &mut Reader, flags: u8) -> Result<Segment, WireError> {
@@ -427,11 +431,11 @@ pub fn write_open(stream: u32, publisher: PublisherId, form: &Form, out: &mut Ve
 
 /// Appends a [`Segment::Open`] with retransmission parameters. A `hold` below one microsecond counts as
 /// `None`.
-pub fn write_open_mended(
+pub fn write_open_retransmitted(
     stream: u32,
     publisher: PublisherId,
     form: &Form,
-    mend: Mend,
+    retransmission: Retransmission,
     out: &mut Vec<u8>,
 ) {
     let at = out.len();
@@ -439,15 +443,15 @@ pub fn write_open_mended(
     if let Some(kind) = out.get_mut(at) {
         *kind |= FIRST;
     }
-    out.put_u8(mend.retransmit.code());
-    out.put_varint(mend.hold.map_or(0, Duration::as_micros));
-    out.put_varint(mend.first);
+    out.put_u8(retransmission.retransmit.code());
+    out.put_varint(retransmission.hold.map_or(0, Duration::as_micros));
+    out.put_varint(retransmission.first);
 }
 
 /// The maximum number of bytes that [`write_open`] appends.
 pub const OPEN_BYTES_MAX: usize = 1 + 5 + 8 + 5 + (1 + 3 * 5) + (1 + 10 + 6 + 5 + 1 + 8);
 
-/// The maximum number of bytes that [`write_open_mended`] appends.
+/// The maximum number of bytes that [`write_open_retransmitted`] appends.
 pub const OPEN_MENDED_BYTES_MAX: usize = OPEN_BYTES_MAX + 1 + 10 + 10;
 
 /// The maximum size of the header of a [`Segment::Part`], in bytes.

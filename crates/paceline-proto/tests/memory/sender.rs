@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use paceline_proto::wire::frame::FrameHeader;
-use paceline_proto::wire::segment::{DataHead, Mend, SampleHead, write_open, write_open_mended};
+use paceline_proto::wire::segment::{
+    DataHead, Retransmission, SampleHead, write_open, write_open_retransmitted,
+};
 use paceline_proto::{Encoding, Form, Kind, NodeId, PublisherId, Retransmit, Timestamp};
 use paceline_sched::Duration;
 use std::collections::BTreeMap;
@@ -42,8 +44,9 @@ impl Sender {
         if !self.streams.contains_key(&stream) {
             let publisher = PublisherId { node: NodeId(9), index: stream };
             if datagrams {
-                let mend = Mend { retransmit: Retransmit::Selective, hold: None, first: 0 };
-                write_open_mended(stream, publisher, &Form::FULL, mend, &mut out);
+                let retransmission =
+                    Retransmission { retransmit: Retransmit::Selective, hold: None, first: 0 };
+                write_open_retransmitted(stream, publisher, &Form::FULL, retransmission, &mut out);
             } else {
                 write_open(stream, publisher, &Form::FULL, &mut out);
             }

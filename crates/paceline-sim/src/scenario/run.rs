@@ -338,8 +338,8 @@ impl<'p> Run<'p> {
             self.world.impair(here.node, there.node, wire);
         }
         if let Some(LinkCapacity::Fixed(own)) = link.capacity {
-            let told = changed.map_or(own, |(_, rate)| *rate);
-            ends.iter().for_each(|end| self.world.set_capacity(*end, told));
+            let capacity = changed.map_or(own, |(_, rate)| *rate);
+            ends.iter().for_each(|end| self.world.set_capacity(*end, capacity));
         }
     }
 

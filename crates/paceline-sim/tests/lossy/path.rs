@@ -2,7 +2,7 @@
 
 use paceline_proto::Carrier;
 use paceline_proto::control::{PublisherSpec, SubscriptionSpec};
-use paceline_proto::link::{Fates, LinkSpec, MendCounters};
+use paceline_proto::link::{Fates, LinkSpec, RepairCounters};
 use paceline_proto::sample::Kind;
 use paceline_sched::{Capacity, Duration, Late};
 use paceline_sim::ask::{data, payloads};
@@ -67,10 +67,10 @@ impl Path {
     }
 
     /// Returns the retransmission counters and the frame counters of the forward direction.
-    pub(super) fn repairs(&self) -> (MendCounters, Fates) {
+    pub(super) fn repairs(&self) -> (RepairCounters, Fates) {
         let link = self.world.link(self.out);
         let fates = link.hops().map(|(_, hop)| hop.fates()).next().unwrap_or_default();
-        (link.mended(), fates)
+        (link.repair_counters(), fates)
     }
 
     pub(super) fn segment(&self) -> Duration {

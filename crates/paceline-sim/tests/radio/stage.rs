@@ -95,7 +95,7 @@ impl Stage {
     /// Returns the share of the robot's link that is reserved for repairs, in thousandths.
     pub(super) fn repair_share(&self) -> u64 {
         let at = LinkIx { node: self.nodes[0], link: 0 };
-        self.world.link(at).mended().share_per_mille
+        self.world.link(at).repair_counters().share_per_mille
     }
 
     pub(super) const fn carrier(&self) -> Carrier {

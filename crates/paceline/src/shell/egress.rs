@@ -438,7 +438,7 @@ impl Egress {
             traced: self.traces.look(now, &mut self.link),
             closed: self.link.closed(),
             classes: self.link.classes(),
-            mended: self.link.mended(),
+            repairs: self.link.repair_counters(),
         };
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }

@@ -5,7 +5,7 @@ use super::transport::{GroupView, Transport};
 use crate::status::NeighbourStatus;
 use bytes::Bytes;
 use paceline_proto::capacity::CapacityEstimate;
-use paceline_proto::link::{ClassTree, ClassView, Hop, MendCounters, Passage, StreamSpec};
+use paceline_proto::link::{ClassTree, ClassView, Hop, Passage, RepairCounters, StreamSpec};
 use paceline_proto::{Form, NodeId, ProbeInterval, PublisherId, StreamAges, StreamCounters};
 use paceline_sched::discipline::StreamIndex;
 use paceline_sched::{Capacity, Duration, Instant};
@@ -111,7 +111,7 @@ pub(crate) struct LinkSnapshot {
     pub(crate) traced: Vec<TracedStream>,
     pub(crate) closed: StreamCounters,
     pub(crate) classes: Vec<ClassView>,
-    pub(crate) mended: MendCounters,
+    pub(crate) repairs: RepairCounters,
 }
 
 impl LinkSnapshot {

@@ -132,7 +132,7 @@ impl Lane {
         self.sent(self.to.offer(piece, Instant::now()))
     }
 
-    /// Counts what was not sent. Sound that nobody takes any more ends no pictures.
+    /// Counts a sample for which there was no room. The end of the sound's receiver does not end the pictures.
     fn sent(&self, result: Result<(), NoRoom>) -> Result<bool, Ended> {
         match result {
             Ok(()) => Ok(true),

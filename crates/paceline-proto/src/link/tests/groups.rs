@@ -156,7 +156,7 @@ fn lost_pieces_are_repaired_by_unicast_within_the_deadline() {
     segment.publish(60);
     let all: Vec<u64> = (0..60).collect();
     segment.ends.iter().for_each(|end| assert_eq!(end.got, all));
-    assert!(segment.sender.mended().repeated > 50);
+    assert!(segment.sender.repair_counters().repeated > 50);
     for counters in segment.counters() {
         assert_eq!((counters.late, counters.violations), (0, 0));
     }

@@ -72,7 +72,7 @@ proptest! {
         write_open(stream, publisher, &form, &mut out);
         prop_assert!(out.len() <= OPEN_BYTES_MAX);
         let mut reader = Reader::new(out.into());
-        prop_assert_eq!(Segment::read(&mut reader), Ok(Segment::Open { stream, publisher, form, mend: None }));
+        prop_assert_eq!(Segment::read(&mut reader), Ok(Segment::Open { stream, publisher, form, retransmission: None }));
     }
 
     #[test]

@@ -272,7 +272,7 @@ impl Engine {
                 .map(|class| ClassStatus::new(class, &guarantees))
                 .collect(),
             muted: link.rx.muted(),
-            repairs: snapshot.mended.into(),
+            repairs: snapshot.repairs.into(),
             buffer: buffer.map(|space| QueueStatus::new(space, snapshot.greatest_depth)),
         }
     }
