@@ -5,6 +5,7 @@
 
 mod counts;
 mod fate;
+mod meter;
 mod order;
 mod queue;
 mod report;
@@ -17,6 +18,7 @@ mod window;
 pub use crate::status::{TimedMethod, TimedStatus};
 pub use counts::{AgeWindow, Counts};
 pub use fate::{Acceptance, DeliveryFate, Moments, Origin, TakenSample};
+pub use meter::DeliveryMeter;
 pub use paceline_time::order::{BufferLimitError, LateArrival, Placement};
 pub use queue::Needed;
 pub use report::{

@@ -402,7 +402,7 @@ impl Node {
         self.malformed += u64::from(read.error.is_some());
         let muted = read.muted.into_iter().map(|flood| NodeOutput::Muted { link, from, flood });
         self.outputs.extend(muted);
-        // The messages before the header: those of a hop that it brings up wait in control as early ones. The shell, where both
+        // The messages before the header: those of a hop that the header adds wait in control as early ones. The shell, where both
         // pass through queues, handles the hop first.
         self.hand_over_all(now, (link, from), batch);
         if let (Some(heard), Some(end)) = (read.heard, self.links.get_mut(link)) {

@@ -296,6 +296,7 @@ impl BrowserHub {
     fn report(&mut self, now: Instant) {
         let status = self.gate.status(now);
         for session in self.sessions.values_mut() {
+            session.node.read_meters(now);
             session.report_drops();
             let Some(row) = status.links.get(session.link) else { continue };
             let Some(found) = row.measured.filter(|_| session.unmeasured_until.is_none()) else {

@@ -105,12 +105,12 @@ impl Session {
         Some(bytes.into())
     }
 
-    /// Hands a frame over that the browser has. Returns false if it is unknown.
-    pub(super) fn acknowledge(&mut self, now: Instant, gate: NodeId, number: u32) -> bool {
-        let Some(frame) = self.in_flight.remove(&number) else { return false };
-        self.node.handle_frame(now, 0, gate, frame);
-        self.is_changed = true;
-        true
+    /// Hands a frame over that the browser has; ignores unknown numbers.
+    pub(super) fn acknowledge(&mut self, now: Instant, gate: NodeId, number: u32) {
+        if let Some(frame) = self.in_flight.remove(&number) {
+            self.node.handle_frame(now, 0, gate, frame);
+            self.is_changed = true;
+        }
     }
 
     /// Adds or changes a subscription.
@@ -202,7 +202,7 @@ impl Session {
         match output {
             ControlOutput::Subscribed { subscription, publishers } => {
                 let known = publishers.into_iter().map(|id| {
-                    let spec = self.node.control().declaration(id);
+                    let spec = self.node.control().publisher(id);
                     let (tag, encoding) = spec
                         .map(|spec| (spec.tag.to_string(), spec.encoding.as_str().to_owned()))
                         .unwrap_or_default();

@@ -4,8 +4,8 @@ use super::Node;
 use super::link::NodeLink;
 use super::port::{Destination, NodePort};
 use crate::status::{
-    ElasticStatus, LinkStatus, MeasuredCapacity, NeighbourStatus, NodeStatus, PublisherStatus,
-    StreamContract, StreamStatus, SubscriptionHealth, SubscriptionStatus,
+    HealthRequest, LinkStatus, MeasuredCapacity, NeighbourStatus, NodeStatus, PublisherStatus,
+    StreamContract, StreamStatus, SubscriptionStatus,
 };
 use paceline_proto::plan::{SourceKey, Target};
 use paceline_proto::{NodeId, PublisherId, SubscriptionId};
@@ -26,8 +26,8 @@ impl Node {
         ports.flat_map(|port| port.subscriptions.iter().map(|joined| joined.subscription)).collect()
     }
 
-    /// Returns the status of the node, as other nodes may ask for it. Rates and ages over a window are zero or null: the owner
-    /// fills in what it measures.
+    /// Returns the status of the node, as other nodes may ask for it. The rates of publishers and links are zero or null; the rates of
+    /// subscriptions are as of the last [`Self::read_meters`].
     #[must_use]
     pub fn status(&self, now: Instant) -> NodeStatus {
         let me = self.id();
@@ -66,40 +66,40 @@ impl Node {
     }
 
     fn subscription_rows(&self) -> Vec<SubscriptionStatus> {
-        let refusals: BTreeMap<SubscriptionId, Vec<String>> = self.refusals();
+        let mut refusals = self.refusals();
         let row = |id: SubscriptionId| {
             let spec = self.control.subscription(id).filter(|spec| !spec.pattern.is_private())?;
             let end = self.subscriptions.get(id)?;
-            let (delivery, counts) = (&end.delivery, end.delivery.counts());
-            Some(SubscriptionStatus {
-                id,
-                pattern: spec.pattern.as_str().to_owned(),
-                form: spec.form,
-                elastic: ElasticStatus::of(spec),
-                importance: spec.importance,
-                within: spec.within.map(Into::into),
-                loss: spec.loss,
-                proxy: spec.proxy.clone(),
-                scaled_at: Vec::new(),
-                publishers: end.publishers.clone(),
-                refusals: refusals.get(&id).cloned().unwrap_or_default(),
-                delivered: counts.delivered,
-                bytes: counts.bytes,
-                rate_millihertz: 0,
-                late: counts.late_in_all(),
-                overdue: counts.overdue,
-                age_max: std::time::Duration::ZERO,
-                age_mean: None,
-                age_sum: std::time::Duration::from_nanos(counts.age_sum),
-                dropped: counts.drops(),
-                jitter: delivery.jitter(),
-                lost: counts.gaps,
-                timed: None,
-                players: None,
-                health: SubscriptionHealth::default(),
-            })
+            let mut row = end.delivery.status(id, spec);
+            row.publishers.clone_from(&end.publishers);
+            row.refusals = refusals.remove(&id).unwrap_or_default();
+            end.meter.fill(&mut row);
+            Some(row)
         };
         self.subscriptions().filter_map(row).collect()
+    }
+
+    /// Reads the counters of the subscriptions, for the rates, ages and health in [`Self::status`]. Call it about once per second.
+    pub fn read_meters(&mut self, now: Instant) {
+        let ids: Vec<SubscriptionId> = self.subscriptions().collect();
+        for id in ids {
+            let (Some(spec), Some(end)) =
+                (self.control.subscription(id), self.subscriptions.get_mut(id))
+            else {
+                continue;
+            };
+            let declared = |publisher: &PublisherId| {
+                let spec = self.control.publisher(*publisher);
+                (*publisher, spec.and_then(|spec| spec.period).map(Into::into))
+            };
+            let request = HealthRequest {
+                rate: spec.form.rate,
+                within: spec.within.map(Into::into),
+                loss: spec.loss,
+                publishers: end.publishers.iter().map(declared).collect(),
+            };
+            end.meter.read(now, &mut end.delivery, request);
+        }
     }
 
     /// Returns the refusals of the present requests of this node's subscriptions, in words.

@@ -1,7 +1,7 @@
 //! The subscriptions of a node.
 
 use super::account::SubscriptionAccount;
-use crate::deliver::{Acceptance, Delivery, DeliveryFate, Moments, Needed, Origin};
+use crate::deliver::{Acceptance, Delivery, DeliveryFate, DeliveryMeter, Moments, Needed, Origin};
 use paceline_proto::reason::DropReason;
 use paceline_proto::sample::RawSample;
 use paceline_proto::{PublisherId, SubscriptionId};
@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) struct SubscriptionEnd {
     pub(super) delivery: Delivery,
     pub(super) account: Option<Box<SubscriptionAccount>>,
+    /// The rate, ages and health, from the readings so far.
+    pub(super) meter: DeliveryMeter,
     /// The publishers that it receives.
     pub(super) publishers: Vec<PublisherId>,
     /// [`Subscriptions::poll_readable`] is about to return it.
@@ -73,7 +75,13 @@ impl Subscriptions {
         let account = accounts.then(Box::default);
         self.ends.insert(
             id,
-            SubscriptionEnd { delivery, account, publishers: Vec::new(), readable: false },
+            SubscriptionEnd {
+                delivery,
+                account,
+                meter: DeliveryMeter::default(),
+                publishers: Vec::new(),
+                readable: false,
+            },
         );
     }
 

@@ -97,6 +97,32 @@ fn each_sample_is_delivered_or_counted_next_to_losses_and_cuts() {
 }
 
 #[test]
+fn the_status_shows_the_rate_and_the_health_of_a_subscription() {
+    let (mut network, a, b) = pair(radio());
+    let id = network.publish(a, publisher("a/pose"));
+    let sub = network.subscribe(b, subscription("a/*"));
+    network.run_for(SECOND);
+    let row = |network: &mut TestNetwork| {
+        let now = network.now();
+        let node = network.node_mut(b);
+        node.read_meters(now);
+        node.status(now).subscriptions.remove(0)
+    };
+    row(&mut network);
+    publish(&mut network, id, (50, millis(20)));
+    let lively = row(&mut network);
+    assert_eq!(lively.id, sub);
+    assert!((45_000..=50_000).contains(&lively.rate_millihertz), "{}", lively.rate_millihertz);
+    assert!(lively.age_max >= millis(3).into(), "{:?}", lively.age_max);
+    assert!(lively.health.delivered >= 45, "{:?}", lively.health);
+    network.run_for(SECOND);
+    row(&mut network);
+    network.run_for(SECOND);
+    let quiet = row(&mut network);
+    assert_eq!((quiet.rate_millihertz, quiet.delivered), (0, 50));
+}
+
+#[test]
 fn equal_seeds_give_equal_runs() {
     let run = |seed| {
         let mut network = TestNetwork::new(seed);

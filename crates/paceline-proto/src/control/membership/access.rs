@@ -19,7 +19,6 @@ use crate::control::Control;
 use crate::control::data::ids::PairKey;
 use crate::control::data::refusal::{ANY, Refusal, RefusalReason};
 use crate::control::data::route::RoutedStream;
-use crate::control::data::spec::PublisherSpec;
 use crate::ids::{NodeId, PublisherId, SubscriptionId};
 use crate::rights::{AccessPolicy, Lack, PeerName, Right, Rights, StreamQuality};
 use crate::tag::Tag;
@@ -484,17 +483,6 @@ impl Control {
     #[must_use]
     pub fn tag_of(&self, publisher: PublisherId) -> Option<&Tag> {
         Some(&self.membership.registry.record(publisher.node)?.publishers.get(&publisher)?.tag)
-    }
-
-    /// Returns the declaration of a publisher of any reachable node.
-    #[must_use]
-    pub fn declaration(&self, publisher: PublisherId) -> Option<&PublisherSpec> {
-        self.membership
-            .registry
-            .record(publisher.node)?
-            .publishers
-            .get(&publisher)
-            .map(AsRef::as_ref)
     }
 
     fn all_rights(&self) -> BTreeMap<NodeId, Option<Rights>> {

@@ -5,9 +5,9 @@ use super::super::handle::{HopSnapshot, LinkSnapshot, StreamSnapshot};
 use super::super::waits::ProcessorWaits;
 use super::{Engine, EngineLink};
 use crate::status::{
-    ClassStatus, ElasticStatus, LinkStatus, MeasuredCapacity, MediumStatus, MemoryStatus,
-    NodeStatus, PublisherStatus, QueueStatus, RateCheck, Reservation, StreamContract, StreamStatus,
-    SubscriptionHealth, SubscriptionStatus,
+    ClassStatus, LinkStatus, MeasuredCapacity, MediumStatus, MemoryStatus, NodeStatus,
+    PublisherStatus, QueueStatus, RateCheck, Reservation, StreamContract, StreamStatus,
+    SubscriptionStatus,
 };
 use bytes::Bytes;
 use paceline_node::deliver::AgeWindow;
@@ -312,39 +312,19 @@ impl Engine {
             .map(|(id, spec, sink)| {
                 let now = clock::now();
                 let utc = sink.utc(now);
-                let (counts, jitter, timed) = {
+                let (mut row, timed) = {
                     let delivery = sink.delivery();
-                    (delivery.counts().clone(), delivery.jitter(), delivery.timed_status(utc))
+                    (delivery.status(*id, spec), delivery.timed_status(utc))
                 };
                 let none = Delivered::default();
                 let rate = self.rates.delivered.get(id).unwrap_or(&none);
-                SubscriptionStatus {
-                    id: *id,
-                    pattern: spec.pattern.as_str().to_owned(),
-                    form: spec.form,
-                    elastic: ElasticStatus::of(spec),
-                    importance: spec.importance,
-                    within: spec.within.map(Into::into),
-                    loss: spec.loss,
-                    proxy: spec.proxy.clone(),
-                    scaled_at: self.scaled_at(*id),
-                    publishers: self.heard.get(id).cloned().unwrap_or_default(),
-                    refusals: Vec::new(),
-                    delivered: counts.delivered,
-                    bytes: counts.bytes,
-                    rate_millihertz: rate.millihertz,
-                    late: counts.late_in_all(),
-                    overdue: counts.overdue,
-                    age_max: Duration::from_nanos(rate.ages.longest).into(),
-                    age_mean: rate.ages.mean().map(std::time::Duration::from_nanos),
-                    age_sum: Duration::from_nanos(counts.age_sum).into(),
-                    dropped: counts.drops(),
-                    jitter,
-                    lost: counts.gaps,
-                    timed,
-                    players: sink.players(),
-                    health: SubscriptionHealth::default(),
-                }
+                row.scaled_at = self.scaled_at(*id);
+                row.publishers = self.heard.get(id).cloned().unwrap_or_default();
+                row.rate_millihertz = rate.millihertz;
+                row.age_max = Duration::from_nanos(rate.ages.longest).into();
+                row.age_mean = rate.ages.mean().map(std::time::Duration::from_nanos);
+                (row.timed, row.players) = (timed, sink.players());
+                row
             })
             .collect();
         for node in self.control.nodes() {
